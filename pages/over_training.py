@@ -4,6 +4,7 @@ training.
 
 import streamlit as st
 
+from gptviz.machine.errors import reason_of
 from gptviz.ui.records.over_training import PAGE
 from gptviz.ui.shell.frame import open_page
 
@@ -40,7 +41,7 @@ for one in chosen:
     try:
         history, progress = charts.followed(subject.key, one, asked[one.name])
     except (ValueError, OSError) as error:
-        pictures.info(escaped(f"{one.title}: {error}."))
+        pictures.info(escaped(f"{one.title}: {reason_of(error)}."))
         continue
     with pictures:
         if history is not None:

@@ -21,7 +21,7 @@ SCRIPTS = "views' scripts and styles"
 # tests/; and the most lines of the views' scripts and styles.
 BUDGET: dict[str, int] = {
     "gptviz": 2_500,
-    "gptviz/commands": 24_000,
+    "gptviz/commands": 24_500,
     "gptviz/components": 13_500,
     "gptviz/data": 13_500,
     "gptviz/figures": 31_500,
@@ -44,7 +44,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 17_500,
     "gptviz/ui/views": 24_000,
     "gptviz/ui/widgets": 8_500,
-    "tests": 621_500,
+    "tests": 622_000,
     SCRIPTS: 17_250,
 }
 

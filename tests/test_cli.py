@@ -1345,3 +1345,45 @@ def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
     assert "no block 7" in error(capsys, *asked, "--layer", "7")
     assert "it is all, or the number of a block" in error(capsys, *asked, "--layer", "first")
     assert "bed.txt is no GGUF file" in error(capsys, *prompt, "--direction", tmp_path / "bed.txt")
+
+
+def test_evaluate_names_the_words_that_the_vocabulary_lacks(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("The king is here . The zebra is here . " * 40)
+    assert main(["evaluate", "sentences", "--corpus", str(text)]) == 0
+    said = capsys.readouterr().err
+    assert said == (
+        "gptviz: Not in the vocabulary: the text “zebra”; the model reads ⟨unknown⟩ instead.\n"
+    )
+
+
+@pytest.mark.parametrize("option", ["--out", "--to"])
+def test_a_model_is_written_where_it_is_asked_for(
+    option: str, tiny_model: TinyModel, tmp_path: Path, capsys: Capture
+) -> None:
+    tiny_model("mine")
+    for form in ("zip", "python"):
+        to = tmp_path / form
+        said = answered(capsys, "export", "mine", "--format", form, option, to)
+        assert (said["path"], to.exists()) == (str(to), True)
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    told = capsys.readouterr().out
+    assert "--out" in told
+    assert "--to" not in told
+
+
+def test_a_name_of_thousands_of_letters_is_cut_in_a_message(capsys: Capture) -> None:
+    for typed in (["models", "--" + "x" * 5_000], ["lens", "x" * 5_000, "--prompt", "a"]):
+        try:
+            assert main(typed) == 2
+        except SystemExit as ended:
+            assert ended.code == 2
+        assert len(capsys.readouterr().err) < 2_000
+
+
+def test_a_kind_of_model_has_its_article(capsys: Capture) -> None:
+    said = error(capsys, "scan", "seq2seq", "--prompt", "a")
+    assert said == "gptviz: seq2seq is an encoder–decoder: only a decoder is scanned\n"

@@ -8,6 +8,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gptviz.machine.errors import reason_of
+
 from .common import Parser, UsageError, add_precision, command, opened
 from .printing import Shown, Table
 
@@ -78,7 +80,7 @@ def _answers(
     try:
         shares = lm.shares_in_data(sentences, words)
     except (ValueError, OSError) as error:  # of a model from elsewhere nobody knows the data
-        print(f"gptviz: {error}", file=sys.stderr)
+        print(f"gptviz: {reason_of(error)}", file=sys.stderr)
         shares = [[None] * len(words) for _ in sentences]
     rows = []
     for sentence, probabilities, of_data in zip(sentences, likely, shares, strict=True):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import gptviz
 from gptviz.machine import terminal
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import in_place_of
 
 from .printing import Shown
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
     from gptviz.text import Encoding
 
+# Of a name with more letters than any path has that is meant, so many letters are said.
+LONGEST_WORD, KEPT = 400, 80
 INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
 
 
@@ -75,7 +78,12 @@ def said(function: Callable[..., Any]) -> str:
 
 
 def one_line(message: object) -> str:
-    return terminal.printable(" ".join(str(message).split()))
+    """A message in one line, in which no name is longer than `LONGEST_WORD` letters."""
+    words = (
+        word if len(word) <= LONGEST_WORD else f"{word[:KEPT]}…{word[-1]}"
+        for word in reason_of(message).split()
+    )
+    return terminal.printable(" ".join(words))
 
 
 def nats(loss: float) -> str:
@@ -192,7 +200,7 @@ def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Show
             temporary.write_bytes(content)
     except OSError as error:
         raise UsageError(
-            f"{out} cannot be written ({error.strerror or error}): choose another place"
+            f"{out} cannot be written ({reason_of(error)}): choose another place"
         ) from None
     about |= {"path": str(out.absolute()), "bytes": len(content)}
     return Shown(about, [f"{title} is in {out} ({in_bytes(len(content))})"])

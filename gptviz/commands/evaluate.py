@@ -74,7 +74,7 @@ def evaluate(
         data = source.evaluation(model, lm.tokenizer, everything=everything, labels=lm.labels)
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
-    warn_of_unknown(lm.tokenizer.encode(data.characters))
+    warn_of_unknown(lm.tokenizer.encode(data.sample))
     result = result_of(model, data.batches)
     if not result.loss < 700 and made:
         raise UsageError(

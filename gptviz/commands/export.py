@@ -51,12 +51,6 @@ def _options(this: Parser) -> None:
     page.add_argument("--model", metavar="NAME", help="the model that the page shows")
     page.add_argument("--prompt", metavar="TEXT", help="the prompt that it reads")
     page.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="the file to write; default: here, by the page's name",
-    )
-    page.add_argument(
         "--state",
         action="append",
         default=[],
@@ -66,11 +60,13 @@ def _options(this: Parser) -> None:
         "more than the page takes",
     )
     this.add_argument(
-        "--to",
+        "--out",
         type=Path,
         metavar="PATH",
-        help="the file or folder to make; default: here, by the model's name",
+        help="the file or folder to write; default: here, by the name of the model or page",
     )
+    # how it was called before, for a model
+    this.add_argument("--to", dest="out", type=Path, help=argparse.SUPPRESS)
     this.add_argument(
         "--without-snapshots",
         action="store_true",
@@ -87,8 +83,11 @@ def export(options: argparse.Namespace) -> Shown:
         name = options.name.removeprefix(LESSON)
         if options.format not in (None, "html"):
             raise UsageError(f"a lesson is written as html, not as {options.format}")
-        return lessons.export(name, options.out or options.to)
-    if options.model is not None or options.out is not None or options.format in PAGE_FORMATS:
+        return lessons.export(name, options.out)
+    from gptviz.machine.location import page_names
+
+    is_named = options.out is not None and options.format is None and options.name in page_names()
+    if options.model is not None or options.format in PAGE_FORMATS or is_named:
         return _export_page(options)
     return _export_model(options)
 
@@ -117,7 +116,7 @@ def _export_model(options: argparse.Namespace) -> Shown:
                 "gguf"
             )
         chosen = GGUFFormat(options.weights)
-    to = options.to or Path(f"{folder.name}{chosen.ending}")
+    to = options.out or Path(f"{folder.name}{chosen.ending}")
     much = chosen.bytes(folder, snapshots=with_snapshots) if chosen.why_not(folder) is None else 0
     is_large = much > WORTH_SAYING
     if is_large:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config, Transformer
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.text import (
     GENERATED,
     LabelledTexts,
@@ -89,7 +89,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         if config.kind != "classifier":
             raise ValueError(
                 f"{self.title} has texts with labels: train a classifier on it, not a model that "
-                f"is a {config.kind}"
+                f"is {MODEL_KINDS[config.kind].with_article}"
             )
         names = self.labelled.names
         ordered = label_order(names) == tuple(range(len(names)))

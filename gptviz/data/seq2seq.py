@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 
 from gptviz.generate.decoding import decode_greedily, until_end
 from gptviz.model import Config, Transformer
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.text import (
     PAIR_TASKS,
     BPETokenizer,
@@ -30,7 +31,15 @@ from gptviz.text import (
 from gptviz.text.datasets.pairs import SourceAndAnswer
 
 from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
-from .source import EvaluationData, GeneratedSource, Share, Source, SplitSource, first_of
+from .source import (
+    EvaluationData,
+    GeneratedSource,
+    Share,
+    Source,
+    SplitSource,
+    each_once,
+    first_of,
+)
 
 # Every evaluation reads all the held-out pairs: this many are enough.
 MOST_HELD_OUT_PAIRS = 10_000
@@ -151,7 +160,7 @@ class _Seq2SeqSource(Source):
         if config.kind != "encoder-decoder":
             raise ValueError(
                 f"{self.title} has pairs of a source and an answer: train an encoder–decoder on "
-                f"it (seq2seq), not a {config.kind}"
+                f"it (seq2seq), not {MODEL_KINDS[config.kind].with_article}"
             )
 
     def checked_tokenizer(self, tokenizer: Tokenizer, config: Config) -> SpecialTokensTokenizer:
@@ -349,8 +358,8 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
                 "shorten it, or take it out"
             )
         data = (self.everything if everything else self.data)(checked, model.config)
-        characters = "".join(sorted({*"".join(map("".join, self.pairs.pairs))}))
-        return EvaluationData(data.validation(), characters, self._shares(model, checked, data))
+        sample = each_once(chain.from_iterable(self.pairs.pairs), checked)
+        return EvaluationData(data.validation(), sample, self._shares(model, checked, data))
 
     def facts(self) -> dict[str, int]:
         training, held_out = self.split()

@@ -38,12 +38,21 @@ class EvaluationData:
     """The data that a model is evaluated on."""
 
     batches: Iterable[Batch]  #: the rows, each once
-    #: every character of the data once, if the reader should know which ones the vocabulary lacks;
-    #: else empty
-    characters: str = ""
+    #: a text with every character or word of the data (see `each_once`), if the reader should know
+    #: which ones the vocabulary lacks; else empty
+    sample: str = ""
     shares: tuple[Share, ...] = ()  #: results on the same rows, of this model or of a simpler one
     #: by their key in JSON, shares that belong together, such as one for each part of a task
     groups: Mapping[str, tuple[Share, ...]] = field(default_factory=dict)
+
+
+def each_once(texts: Iterable[str], tokenizer: Tokenizer) -> str:
+    """A text with all of these that the vocabulary may lack: each of their characters once, or,
+    where words are cut or are the tokens, each of their words.
+    """
+    if tokenizer.way == "characters":
+        return "".join(sorted(set().union(*texts)))
+    return " ".join(dict.fromkeys(word for text in texts for word in text.split()))
 
 
 class Source(ABC):

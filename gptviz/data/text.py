@@ -13,7 +13,7 @@ from torch import Tensor
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.model import Config, Transformer
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.text import (
     BPETokenizer,
     CharTokenizer,
@@ -28,7 +28,15 @@ from gptviz.text import (
 )
 
 from .batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows, spread
-from .source import LONGEST_EXCERPT, EvaluationData, FileSource, GeneratedSource, Share, Source
+from .source import (
+    LONGEST_EXCERPT,
+    EvaluationData,
+    FileSource,
+    GeneratedSource,
+    Share,
+    Source,
+    each_once,
+)
 
 # Every evaluation reads all the held-out tokens: for a long text, this many are enough.
 MOST_HELD_OUT_TOKENS = 1_000_000
@@ -44,7 +52,7 @@ def check_decoder(source: Source, config: Config) -> None:
         )
     if config.kind != "decoder":
         raise ValueError(
-            f"{source.title} has no sources and answers, but an {config.kind} learns from them: "
+            f"{source.title} has no sources and answers, but {MODEL_KINDS[config.kind].with_article} learns from them: "
             "take a decoder"
         )
 
@@ -126,7 +134,7 @@ class TextSource(FileSource):
             torch.from_numpy(tokenizer.encode_ids(text)) if everything else self.held_out(tokenizer)
         )
         return EvaluationData(
-            consecutive_windows(ids, model.config.context_length), "".join(sorted(set(text)))
+            consecutive_windows(ids, model.config.context_length), each_once([text], tokenizer)
         )
 
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:

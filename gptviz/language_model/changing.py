@@ -24,6 +24,7 @@ from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, sprea
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.labelled_array import LabelledArray
 from gptviz.machine import progress
+from gptviz.machine.errors import reason_of
 from gptviz.model.lora import MergedTransformer
 from gptviz.text.datasets.prompt_pairs import PromptRow
 from gptviz.text.datasets.word_kinds import with_another_word
@@ -376,7 +377,7 @@ def along_strength(
         try:
             texts[one.data_title] = one.tested_rows(most)["loss"]
         except (ValueError, OSError) as error:
-            missing.append(f"{one.data_title} is left out: {error}")
+            missing.append(f"{one.data_title} is left out: {reason_of(error)}")
     if not texts:
         raise ValueError("; ".join(missing))
     for line in missing:

@@ -338,7 +338,7 @@ class LanguageModel:
         if self.model.config.kind != "encoder-decoder":
             if target is not None:
                 raise ValueError(
-                    f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a "
+                    f"{self.name} is {MODEL_KINDS[self.model.config.kind].with_article}: only an encoder–decoder has a "
                     "target to write"
                 )
             return Reading(self.seen(self.encode(prompt)))
@@ -362,7 +362,9 @@ class LanguageModel:
     def require(self, kind: Kind, why: str) -> None:
         """Refuse a model of another kind with a ValueError that says `why` the kind matters."""
         if self.model.config.kind != kind:
-            raise ValueError(f"{self.name} is a {self.model.config.kind}: {why}")
+            raise ValueError(
+                f"{self.name} is {MODEL_KINDS[self.model.config.kind].with_article}: {why}"
+            )
 
 
 def stack_of(lm: LanguageModel, stack: str) -> Transformer:

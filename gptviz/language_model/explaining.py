@@ -12,6 +12,7 @@ from gptviz.interp.explaining.circuit_check import Checked, check
 from gptviz.interp.explaining.circuit_reads import means
 from gptviz.interp.explaining.learning_step import LearningStep
 from gptviz.interp.explaining.learning_step import learning_step as compute_learning_step
+from gptviz.model.kinds import MODEL_KINDS
 
 from .core import LanguageModel, method
 
@@ -80,7 +81,7 @@ def circuit(
     """
     if lm.model.config.kind != "decoder":
         raise ValueError(
-            f"a circuit is that of a decoder's guess, and {lm.name} is a {lm.model.config.kind}"
+            f"a circuit is that of a decoder's guess, and {lm.name} is {MODEL_KINDS[lm.model.config.kind].with_article}"
         )
     ids, _ = lm.inputs(prompt)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))

@@ -16,6 +16,7 @@ from typing import Any
 from simpleeval import FunctionNotDefined, InvalidExpression, NameNotDefined, SimpleEval
 
 from gptviz.machine.bounded import SURROGATE
+from gptviz.machine.errors import reason_of
 from gptviz.settings.known_names import instead
 
 LONGEST = 1_000  # characters
@@ -184,4 +185,4 @@ def _value(tree: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
         RuntimeError,
         OSError,
     ) as error:
-        raise ExpressionError(f"{ast.unparse(tree)!s:.80}: {error}") from None
+        raise ExpressionError(f"{ast.unparse(tree)!s:.80}: {reason_of(error)}") from None

@@ -44,6 +44,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from gptviz.machine.bounded import SURROGATE, read_regular
+from gptviz.machine.errors import reason_of
 from gptviz.settings.known_names import instead
 
 from .expression import ExpressionError, parsed
@@ -203,7 +204,7 @@ def read_lesson(path: Path) -> Lesson:
             "with the encoding UTF-8"
         ) from None
     except OSError as error:
-        raise LessonError(f"{shown_name(path)}: {error}") from None
+        raise LessonError(f"{shown_name(path)}: {reason_of(error)}") from None
     return parse_lesson(content, path.stem, shown_name(path))
 
 

@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gptviz.machine.bounded import parse_json, read_regular
+from gptviz.machine.errors import reason_of
 from gptviz.model import Config
 from gptviz.model.lora import Adapter, Factors, matrices
 from gptviz.text.confined import first_fitting
@@ -167,7 +168,8 @@ def _of_modules(
         places = first_fitting(list(listed), modules)
     except (ValueError, OSError) as error:
         raise ImportRefusedError(
-            f"{CONFIG}: {patterns} is {listed!r:.60}, whose modules are not found: {error}"
+            f"{CONFIG}: {patterns} is {listed!r:.60}, whose modules are not found: "
+            f"{reason_of(error)}"
         ) from None
     values = list[float]()
     for place in places:

@@ -35,6 +35,7 @@ from safetensors import SafetensorError
 
 from gptviz.machine import memory
 from gptviz.machine.bounded import parse_json, read_regular
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import DEVICE, home, in_place_of, replacement_path, swap, written
 from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
 from gptviz.machine.location import BUNDLED
@@ -304,7 +305,7 @@ def _explained(folder: Path, file: str) -> Iterator[None]:
         ) from None
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"{name_of(folder)}/{file} cannot be read ({error}): copy the folder again"
+            f"{name_of(folder)}/{file} cannot be read ({reason_of(error)}): copy the folder again"
         ) from None
 
 
@@ -664,7 +665,7 @@ def _fitting(path: Path, expected: Mapping[str, tuple[int, ...]]) -> Iterator[An
         ) from None
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
-            f"{name_of(folder)}/{file_name} is damaged or cut short ({error}): copy it again"
+            f"{name_of(folder)}/{file_name} is damaged or cut short ({reason_of(error)}): copy it again"
         ) from None
 
 
@@ -844,7 +845,7 @@ def save_opened(
             check_is_free(name, root)
         untouched = "; the last saved one is untouched" if replace else ""
         raise CheckpointError(
-            f"cannot write the model {name} below {root} ({error}): "
+            f"cannot write the model {name} below {root} ({reason_of(error)}): "
             f"see that there is room and that you may write there{untouched}"
         ) from None
     return target
@@ -908,7 +909,7 @@ def _in_place_of(path: Path) -> Iterator[Path]:
             fresh.chmod(0o644)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
-            f"cannot write {path} ({error}): the last good one is untouched"
+            f"cannot write {path} ({reason_of(error)}): the last good one is untouched"
         ) from None
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gptviz.data.registry import learned_task
 from gptviz.machine import progress
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import replacement_path, scratch_folder
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained import peft
@@ -162,7 +163,7 @@ class _Files(Format):
         # PyTorch raises a RuntimeError if the disk is full
         except (OSError, SafetensorError, RuntimeError) as error:
             raise CheckpointError(
-                f"{name} cannot be written to {to} ({error}): make room there, or choose another "
+                f"{name} cannot be written to {to} ({reason_of(error)}): make room there, or choose another "
                 "place"
             ) from None
 

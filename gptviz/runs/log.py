@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gptviz.machine.bounded import n_values, parse_json, read_regular
+from gptviz.machine.errors import reason_of
 from gptviz.train.trainer import Evaluated, Stepped
 
 from . import checkpoints
@@ -173,7 +174,7 @@ class LogWriter:
                     file.write("".join(line + "\n" for line in self.lines))
             except OSError as error:
                 raise CheckpointError(
-                    f"cannot write {self.path} ({error}): make room on the disk, then resume"
+                    f"cannot write {self.path} ({reason_of(error)}): make room on the disk, then resume"
                 ) from None
             self.lines.clear()
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import home, length_of
 
 from . import checkpoints
@@ -124,7 +125,7 @@ def _held(name: str, moved: str) -> Iterator[Path]:
         with locked(folder):
             yield folder
     except OSError as error:
-        raise CheckpointError(f"{name} cannot be {moved} ({error})") from None
+        raise CheckpointError(f"{name} cannot be {moved} ({reason_of(error)})") from None
     except RunError:
         raise CheckpointError(
             f"{name} is being trained and cannot be {moved}: stop it first, on the page Train"
@@ -151,7 +152,7 @@ def _move(folder: Path, target: Path, failed: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(target)
     except OSError as error:
-        raise CheckpointError(f"{failed} ({error}): it is where it was") from None
+        raise CheckpointError(f"{failed} ({reason_of(error)}): it is where it was") from None
 
 
 def _deleted() -> list[Path]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import sweep
 
 from . import checkpoints
@@ -84,7 +85,7 @@ def claimed(
             )
         except OSError as error:
             raise CheckpointError(
-                f"cannot write the model {name} below {root or checkpoints.own()} ({error})"
+                f"cannot write the model {name} below {root or checkpoints.own()} ({reason_of(error)})"
             ) from None
         root = claim.folder.parent
         # what killed processes have left in the folders of models: a new run needs the room

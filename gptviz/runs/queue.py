@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any
 
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import home
 from gptviz.machine.hosting import carried, environment, hosting, variable
 from gptviz.machine.lines import lines_of
@@ -322,7 +323,9 @@ class Queue:
                     **detached,
                 )
         except OSError as error:
-            write_status(folder, "failed", f"no process could be started to train it ({error})")
+            write_status(
+                folder, "failed", f"no process could be started to train it ({reason_of(error)})"
+            )
 
 
 def _last_error(folder: Path, code: int) -> str:

@@ -24,6 +24,7 @@ import torch
 
 from gptviz.data.source import Source
 from gptviz.machine import memory
+from gptviz.machine.errors import reason_of
 from gptviz.model import Config, Transformer, build
 from gptviz.model.lora import AdaptedTransformer, every_matrix
 from gptviz.text import Tokenizer
@@ -118,7 +119,7 @@ def prepare(
             source.keep()
         except OSError as error:
             raise CheckpointError(
-                f"cannot keep a copy of the text to train on ({error}): make room on the disk"
+                f"cannot keep a copy of the text to train on ({reason_of(error)}): make room on the disk"
             ) from None
         model = build(config, seed=recipe.seed) if spec.initial is None else spec.initial
         if adapter is not None:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from gptviz.machine import memory, progress
 from gptviz.machine.bounded import parse_json
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import in_place_of, length_of, replacement_path, scratch_folder
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained import peft
@@ -70,7 +71,7 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
                 pack(folder, out, snapshots=snapshots)
         except OSError as error:
             raise CheckpointError(
-                f"{checkpoints.name_of(folder)} cannot be packed into {file} ({error}): make room "
+                f"{checkpoints.name_of(folder)} cannot be packed into {file} ({reason_of(error)}): make room "
                 "there, or choose another place"
             ) from None
         return
@@ -93,7 +94,9 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
                         add(archive, path, f"{name}/{inside}")
                     done += length
     except OSError as error:
-        raise CheckpointError(f"{checkpoints.name_of(folder)} cannot be packed ({error})") from None
+        raise CheckpointError(
+            f"{checkpoints.name_of(folder)} cannot be packed ({reason_of(error)})"
+        ) from None
 
 
 def check_is_whole(folder: Path) -> None:
@@ -226,7 +229,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
         raise CheckpointError(str(error)) from None
     except OSError as error:
         raise CheckpointError(
-            f"{shown} cannot be unpacked below {checkpoints.own()} ({error}): nothing of it is kept"
+            f"{shown} cannot be unpacked below {checkpoints.own()} ({reason_of(error)}): nothing of it is kept"
         ) from None
 
 

@@ -24,6 +24,7 @@ from gptviz.data.registry import source_from
 from gptviz.data.source import Source
 from gptviz.machine.bounded import require_regular
 from gptviz.machine.cores import FreeCores
+from gptviz.machine.errors import reason_of
 from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
@@ -103,7 +104,7 @@ def train(
         except (DivergedError, CheckpointError, ValueError, OSError, RuntimeError) as error:
             with suppress(CheckpointError):
                 if world.is_main:
-                    write_status(folder, "failed", str(error))
+                    write_status(folder, "failed", reason_of(error))
             raise
         finally:
             torch.set_num_threads(threads)
@@ -296,7 +297,7 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
         return {}
     except (OSError, SafetensorError, ValueError) as error:
         raise RunError(
-            f"{folder.name}/{path.name} is damaged ({error}): begin the run again"
+            f"{folder.name}/{path.name} is damaged ({reason_of(error)}): begin the run again"
         ) from None
     return state
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gptviz.machine.bounded import SURROGATE
+from gptviz.machine.errors import reason_of
 
 from .confined import Confined, EndedError
 
@@ -57,7 +58,7 @@ class ChatTemplate:
         except EndedError as error:
             raise ChatError(f"the chat template is not filled in: {error}") from None
         except (OSError, ValueError) as error:
-            raise ChatError(f"the chat template cannot be filled in: {error}") from None
+            raise ChatError(f"the chat template cannot be filled in: {reason_of(error)}") from None
         if SURROGATE.search(text):
             raise ChatError(
                 "the chat template writes a lone surrogate, which is half of a character and no "

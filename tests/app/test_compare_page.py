@@ -245,7 +245,7 @@ def test_two_gguf_files_of_one_model_differ_by_what_their_bits_cost(
     for kind in ("Q8_0", "Q4_0"):
         file = tmp_path / f"{kind}.gguf"
         command_line.output(
-            capsys, "export", "mine", "--format", "gguf", "--weights", kind, "--to", file
+            capsys, "export", "mine", "--format", "gguf", "--weights", kind, "--out", file
         )
         import_model(str(file), name=kind)
     at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(

@@ -36,6 +36,7 @@ from gptviz.interp.units import by_token, head_scores, neurons
 from gptviz.interp.units.head_activity import observable_heads
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.model import Transformer
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.parts.attention import AttentionBase
 from tests.hand_built import induction_circuit
 from tests.interp.test_compare import side
@@ -188,7 +189,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("9 tokens do not fit", lambda: cross_attention.read(PAIR, (1,) * 9, IDS)),
     *(
         (
-            f"is not a classifier: it is of the kind {model.config.kind}",
+            f"is not a classifier: it is {MODEL_KINDS[model.config.kind].with_article}",
             lambda use=use, model=model: use(model),
         )
         for use in (

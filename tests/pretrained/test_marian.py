@@ -170,7 +170,7 @@ def test_an_exported_translator_writes_there_what_it_writes_here(
     assert (
         "The last 8 of its" in checkpoints.read_card(home / "checkpoints" / "translator").notes[0]
     )
-    assert main(["export", "translator", "--format", "transformers", "--to", str(made)]) == 0
+    assert main(["export", "translator", "--format", "transformers", "--out", str(made)]) == 0
     there, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(
         made, output_loading_info=True
     )

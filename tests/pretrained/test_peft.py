@@ -335,7 +335,7 @@ def test_the_commands_export_an_adapter_and_import_it_again(
 ) -> None:
     folder = saved(BASES["gpt2"])
     assert (
-        main(["export", "tuned", "--format", "peft", "--to", str(tmp_path / "theirs"), "--json"])
+        main(["export", "tuned", "--format", "peft", "--out", str(tmp_path / "theirs"), "--json"])
         == 0
     )
     assert "changes 8 matrices of base" in output(

@@ -102,10 +102,7 @@ def test_a_full_disk_is_said_with_its_folder_and_leaves_nothing_behind(
 
     monkeypatch.setattr(checkpoints, "_write_json", full)
     said = error(capsys, "import", tmp_path / "Tiny llama!", "--name", "mine")
-    assert (
-        f"below {checkpoints.own()} ([Errno 28] No space left on device): see that there is room"
-        in said
-    )
+    assert f"below {checkpoints.own()} (No space left on device): see that there is room" in said
     assert not [path for path in checkpoints.own().iterdir() if path.name != ".locks"]
 
 

@@ -433,10 +433,10 @@ def test_a_part_that_is_not_there_is_named_and_nothing_is_written(
     ):
         tiny_model("mine", **changes)
         assert part in error(
-            capsys, "export", "mine", "--format", "python", "--to", tmp_path / "made"
+            capsys, "export", "mine", "--format", "python", "--out", tmp_path / "made"
         )
     assert "only a decoder" in error(
-        capsys, "export", "classifier", "--format", "python", "--to", tmp_path / "made"
+        capsys, "export", "classifier", "--format", "python", "--out", tmp_path / "made"
     )
     with pytest.raises(ValueError, match="parameters are too many"):
         writing.check(tiny(d_model=1_200), SymbolTokenizer.numbers(11))
@@ -448,7 +448,7 @@ def test_the_page_hands_over_what_the_command_writes(
 ) -> None:
     tiny_model("mine")
     made = Path(
-        answered(capsys, "export", "mine", "--format", "python", "--to", tmp_path / "made")["path"]
+        answered(capsys, "export", "mine", "--format", "python", "--out", tmp_path / "made")["path"]
     )
     with zipfile.ZipFile(BytesIO(take_home.written_model("mine"))) as archive:
         for name in ("mine.py", "mine.json"):

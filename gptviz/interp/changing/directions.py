@@ -19,6 +19,7 @@ from torch import Tensor
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import Config, Transformer
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.runs import fitted
 
 from ..held_out import split_lists
@@ -120,7 +121,7 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     """
     if model.config.kind != "decoder" or not model.config.n_layer:
         raise ValueError(
-            f"this model is a {model.config.kind}: directions are found in the stream of decoders "
+            f"this model is {MODEL_KINDS[model.config.kind].with_article}: directions are found in the stream of decoders "
             "that have blocks"
         )
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]

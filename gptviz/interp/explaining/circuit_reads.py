@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.model import Config, Transformer
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.parts.attention import Attention
 from gptviz.model.parts.experts import Expert, MixtureOfExperts
 from gptviz.model.parts.mlps import AnyMLP, GatedMLP
@@ -89,7 +90,7 @@ class Frozen:
         """
         if model.config.kind != "decoder":
             raise ValueError(
-                f"a circuit is that of a decoder's guess, and this model is a {model.config.kind}"
+                f"a circuit is that of a decoder's guess, and this model is {MODEL_KINDS[model.config.kind].with_article}"
             )
         if ids.dim() != 1 or not len(ids):
             raise ValueError("there are no tokens to read")

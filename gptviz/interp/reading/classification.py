@@ -15,6 +15,7 @@ from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import Transformer
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.parts.heads import HEADS
 
 from .next_token import probabilities
@@ -157,7 +158,9 @@ def mistakes(
 
 def _check(model: Transformer) -> None:
     if model.config.kind != "classifier":
-        raise ValueError(f"this model is not a classifier: it is of the kind {model.config.kind}")
+        raise ValueError(
+            f"this model is not a classifier: it is {MODEL_KINDS[model.config.kind].with_article}"
+        )
 
 
 def _numbers(values: Tensor) -> Float64Array:

@@ -20,6 +20,7 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Transformer
+from gptviz.model.kinds import MODEL_KINDS
 
 from ..held_out import beginnings, split_rows, support
 from .layers import Layer, layers, stream_of, trace_stream
@@ -196,7 +197,8 @@ def probe(
             are held out.
     """
     if model.config.kind != "decoder":
-        raise ValueError(f"this model is a {model.config.kind}: probes read the stream of decoders")
+        kind = MODEL_KINDS[model.config.kind].with_article
+        raise ValueError(f"this model is {kind}: probes read the stream of decoders")
     # the tokens that have one of the labels that are told apart, by beginning and label
     counts = Counter(one for row in labels for one in row if one is not None)
     classes = tuple(one for one, _ in counts.most_common(MOST_CLASSES))
@@ -217,8 +219,8 @@ def probe(
         known[index][place] = True
     read = streams(model, rows, np.concatenate(known))
     kinds = np.array([int(rows[index][place]) for _, (index, place) in tokens])
-    kind, of_kind = np.unique(kinds, return_inverse=True)
-    random = np.random.default_rng(seed).choice(truth, len(kind))[of_kind]
+    distinct, of_kind = np.unique(kinds, return_inverse=True)
+    random = np.random.default_rng(seed).choice(truth, len(distinct))[of_kind]
 
     # a probe of each layer, one of the control task, and one that chooses the layer
     first = int(CHOOSING * len(fitted_to))

@@ -21,6 +21,7 @@ from typing import Any
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import parse_json
+from gptviz.machine.errors import reason_of
 from gptviz.machine.lines import lines_of
 from gptviz.machine.memory import in_bytes as in_words
 
@@ -422,5 +423,5 @@ def _answers(name: str) -> Iterator[None]:
     except OfflineModeIsEnabled:
         raise HubUnreachableError("the hub may not be asked (HF_HUB_OFFLINE is set)") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, ConnectionError, LocalEntryNotFoundError) as error:
-        reason = [*lines_of(str(error)), type(error).__name__][0].strip()[:160]
+        reason = [*lines_of(reason_of(error)), type(error).__name__][0].strip()[:160]
         raise HubUnreachableError(f"the hub cannot be reached ({reason})") from None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gptviz.machine.bounded import parse_json, read_regular
+from gptviz.machine.errors import reason_of
 from gptviz.model.costs.memory_needed import MemoryNeeded, needed
 from gptviz.model.precision import STORED
 
@@ -106,7 +107,7 @@ def summary(path: Path) -> Summary:
         needs = needed(outline.config, source.number_bytes(numbers, STORED))
         return replace(summary, size=source.size(), needs=needs)
     except (ImportRefusedError, OSError) as error:
-        return replace(summary, problem=str(error))
+        return replace(summary, problem=reason_of(error))
 
 
 def _hugging_face() -> Store:

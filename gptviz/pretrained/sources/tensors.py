@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from gptviz.machine.bounded import TooMuchError, parse_json, read_regular, require_regular
+from gptviz.machine.errors import reason_of
 from gptviz.machine.lines import lines_of
 
 from ..families import ImportRefusedError
@@ -198,7 +199,7 @@ def reading(path: Path) -> Iterator[None]:
         KeyError,
         MemoryError,
     ) as error:
-        first = [*lines_of(str(error)), type(error).__name__][0].strip()[:200]
+        first = [*lines_of(reason_of(error)), type(error).__name__][0].strip()[:200]
         raise ImportRefusedError(
             f"{path.name} is damaged or cut short ({first}): copy or download it again"
         ) from None

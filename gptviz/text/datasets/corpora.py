@@ -14,6 +14,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import home, in_place_of
 from gptviz.machine.hosting import require_writable
 
@@ -253,7 +254,7 @@ def _fetch(address: str, timeout: float) -> bytes:
             data: bytes = answer.read(_TINY_SHAKESPEARE_BYTES + 1)
             return data
     except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
-        reason = getattr(error, "reason", error)
+        reason = reason_of(getattr(error, "reason", error))
         raise _no_shakespeare(f"it cannot be fetched ({reason}); are you offline?") from None
 
 

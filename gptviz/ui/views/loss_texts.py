@@ -15,6 +15,7 @@ from gptviz.interp.changing.edits import UnitEdit, edited_by_each
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.labelled_array import Float64Array
 from gptviz.language_model import LanguageModel, changing, data
+from gptviz.machine.errors import reason_of
 from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
 from gptviz.ui.widgets import controls, escaped, jobs
@@ -62,7 +63,7 @@ def choose(subject: Subject) -> LossText:
             rows(subject.key.unedited, LossText(HELD_OUT))
         except (ValueError, OSError, KeyError, TypeError) as error:
             st.info(
-                f"The held-out data cannot be read ({escaped(str(error))}): the loss is over the "
+                f"The held-out data cannot be read ({escaped(reason_of(error))}): the loss is over the "
                 "prompt."
             )
             which = PROMPT

@@ -15,6 +15,7 @@ from gptviz.data.source import Source
 from gptviz.data.text import TaskSource, TextSource
 from gptviz.figures.kit.format import counted, duration, in_words, moment
 from gptviz.machine import job, memory
+from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import hosting
 from gptviz.machine.job import Job, Results
 from gptviz.machine.memory import in_bytes
@@ -279,7 +280,7 @@ def has_begun(planned: PlannedRun, name: str, device: str) -> bool:
         with st.spinner("Getting the data ready"):
             begin(planned, name, device)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
-        st.error(escaped(str(error)) or "There is not enough memory for this model.")
+        st.error(escaped(reason_of(error)) or "There is not enough memory for this model.")
         return False
     return True
 

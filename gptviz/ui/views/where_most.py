@@ -16,6 +16,7 @@ from gptviz.figures.kit.format import brief, counted
 from gptviz.interp.units.activity import SEGMENT, Activity
 from gptviz.language_model import units
 from gptviz.machine import job, progress
+from gptviz.machine.errors import reason_of
 from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MOST, SOME, effort
 from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
@@ -101,7 +102,7 @@ def observed(asked: Asked[Activity]) -> Activity | None:
         try:
             return asked.value
         except (ValueError, OSError) as error:
-            st.error(f"{escaped(str(error))}. Choose another text above.")
+            st.error(f"{escaped(reason_of(error))}. Choose another text above.")
             return None
 
     def observe(results: Results) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
+from gptviz.machine.errors import reason_of
 from gptviz.settings.address_values import ANY, ON_OR_OFF, Values, one_of, refused
 from gptviz.settings.address_values import real as real_number
 
@@ -346,7 +347,7 @@ def _keep(label: str, key: str, typed: str | None) -> None:
     except OSError as error:
         notices().warning(
             f"{label}: this text is too long for the address, and it cannot be kept on this "
-            f"machine ({escaped(str(error))}): a "
+            f"machine ({escaped(reason_of(error))}): a "
             "reload or a link opens the page without it.",
             icon=":material/link_off:",
         )

@@ -14,6 +14,7 @@ import streamlit as st
 
 from gptviz.data.classification import LabelledSource
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.names import free_name
@@ -108,7 +109,7 @@ def file_control() -> File | None:
     try:
         return _read(data, name)
     except (ValueError, OSError) as error:
-        st.error(f"{escaped(str(error))}.")
+        st.error(f"{escaped(reason_of(error))}.")
         return None
 
 

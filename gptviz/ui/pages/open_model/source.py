@@ -13,6 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.machine.bounded import parse_json
+from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
@@ -176,7 +177,7 @@ def _compared(path: Path, typed: str) -> None:
         mapping: Any = parse_json(typed, MOST_VALUES)
         examined = _examined(path, path.stat().st_mtime_ns, json.dumps(mapping))
     except (ValueError, OSError) as error:  # a checkpoints.CheckpointError is a ValueError
-        st.warning(f"This mapping does not open the file: {escaped(str(error))}.")
+        st.warning(f"This mapping does not open the file: {escaped(reason_of(error))}.")
         return
     rows = examined.rows if examined is not None else ()
     table = [

@@ -9,6 +9,7 @@ from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.reading.probes import FROM_TEXT, TABLE, Probed
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
+from gptviz.machine.errors import reason_of
 from gptviz.ui.shell.subject import Asked, Subject, ask
 from gptviz.ui.views.texts import text_to_fit
 from gptviz.ui.widgets import controls, escaped, show_figure, theme
@@ -53,7 +54,7 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
     try:
         probed = asked.value
     except (ValueError, OSError) as error:
-        st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
+        st.info(f"{escaped(subject.key.name)}: {escaped(reason_of(error))}.")
         return None
     shorts, table, places = (
         [layer.short for layer in probed.layers],

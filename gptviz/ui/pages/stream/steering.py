@@ -17,6 +17,7 @@ from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
+from gptviz.machine.errors import reason_of
 from gptviz.machine.lines import lines_of
 from gptviz.runs import fitted as kept
 from gptviz.ui.shell.subject import Asked, Subject, ask, edits
@@ -78,7 +79,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         steered = _steered(subject, found, lists[1])
         said = "" if own else _turned(subject, found, lists, steered.value.strength)
     except (ValueError, OSError) as error:
-        st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
+        st.info(f"{escaped(subject.key.name)}: {escaped(reason_of(error))}.")
         return None, None
     st.markdown(f"**{escaped(steered.value.said)}{said}**")
     _pictures(found, steered.value)

@@ -12,6 +12,7 @@ import streamlit as st
 
 from gptviz.figures.reading import tokens as figures
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine.errors import reason_of
 from gptviz.machine.files import kept_until_written
 from gptviz.machine.hosting import hosting
 from gptviz.pretrained import opening
@@ -79,7 +80,7 @@ def compare(subject: Subject) -> Shown:
             for one, tokenizer in both.items()
         }
     except (ValueError, OSError, checkpoints.CheckpointError, CorpusUnavailableError) as error:
-        st.error(escaped(f"{name}: {error}. Choose another one beside it."))
+        st.error(escaped(f"{name}: {reason_of(error)}. Choose another one beside it."))
         return NOTHING
     for place, (column, (one, tokenizer)) in enumerate(
         zip(st.columns(2, gap="medium"), both.items(), strict=True)

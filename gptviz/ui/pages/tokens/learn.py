@@ -10,6 +10,7 @@ import streamlit as st
 
 from gptviz.figures.reading import tokens as figures
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine.errors import reason_of
 from gptviz.text import CorpusUnavailableError, corpora, passages
 from gptviz.text.tokenizers.learning import BYTES, Learned, learned
 from gptviz.text.tokenizers.pieces import Piece, pieces
@@ -44,7 +45,7 @@ def learn(subject: Subject) -> Shown:
         try:
             text, name, most = to_learn()
         except CorpusUnavailableError as error:
-            st.error(escaped(f"{error}."))
+            st.error(escaped(f"{reason_of(error)}."))
             return NOTHING
     if not text.strip():
         st.info("There is no text to learn from: type or paste one above.")
@@ -175,7 +176,7 @@ def _onwards(name: str, text: str, most: int, count: int) -> None:
     try:
         own = {"pasted": addresses.value_of(text)} if pasted else {}
     except OSError as error:
-        st.caption(f"This text cannot be handed on ({escaped(str(error))}): paste it there.")
+        st.caption(f"This text cannot be handed on ({escaped(reason_of(error))}): paste it there.")
         return
     shared = frame.shared_state()
     learned = {OTHER: LEARNED, FROM: name, MOST: str(most)}

@@ -12,6 +12,7 @@ import streamlit as st
 
 from gptviz.data.registry import source_named
 from gptviz.data.source import Source
+from gptviz.machine.errors import reason_of
 from gptviz.model import Config
 from gptviz.runs.experiments import GROUPS, PLANS, Plan, TokenizerKind
 from gptviz.runs.names import free_name
@@ -127,7 +128,7 @@ def _read(chosen: str, plan: Plan, folded: Any, *, twin: bool) -> tuple[Source |
     try:
         source = source_of(chosen, plan, folded, twin=twin)
     except (ValueError, OSError) as error:
-        return None, str(error)
+        return None, reason_of(error)
     return source, no_text(chosen) if source is None else None
 
 

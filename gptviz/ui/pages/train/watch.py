@@ -15,6 +15,7 @@ from gptviz.data.registry import task_of
 from gptviz.figures.kit.format import brief, counted, duration, percent, small
 from gptviz.figures.training import curves, places
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine.errors import reason_of
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
@@ -288,7 +289,7 @@ def _button(label: str, icon: str, act: Callable[[str], object], name: str, help
         try:
             act(name)
         except (ValueError, OSError) as error:
-            st.session_state[_FAILED] = str(error)
+            st.session_state[_FAILED] = reason_of(error)
 
     # The name is part of the key: a click that arrives late must not meet another run.
     st.button(label, icon=icon, on_click=pressed, help=help, key=f"{label} {name}")

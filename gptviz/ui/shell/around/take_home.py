@@ -112,7 +112,7 @@ def written_model(name: str) -> bytes:
     """
     with _turn(), tempfile.TemporaryDirectory() as folder:
         inside = names.possible(name)
-        _export([name, "--format", "python", "--to", f"{folder}/{inside}"], "")
+        _export([name, "--format", "python", "--out", f"{folder}/{inside}"], "")
         return Path(
             shutil.make_archive(f"{folder}/{inside}-python", "zip", folder, inside)
         ).read_bytes()
