@@ -1347,18 +1347,6 @@ def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
     assert "bed.txt is no GGUF file" in error(capsys, *prompt, "--direction", tmp_path / "bed.txt")
 
 
-def test_evaluate_names_the_words_that_the_vocabulary_lacks(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("The king is here . The zebra is here . " * 40)
-    assert main(["evaluate", "sentences", "--corpus", str(text)]) == 0
-    said = capsys.readouterr().err
-    assert said == (
-        "gptviz: Not in the vocabulary: the text “zebra”; the model reads ⟨unknown⟩ instead.\n"
-    )
-
-
 @pytest.mark.parametrize("option", ["--out", "--to"])
 def test_a_model_is_written_where_it_is_asked_for(
     option: str, tiny_model: TinyModel, tmp_path: Path, capsys: Capture

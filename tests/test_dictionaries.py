@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import gptviz
+from gptviz.__main__ import main
 from gptviz.interp.dictionaries import fitting
 from tests.command_line import Capture, error, output
 from tests.tiny import TinyModel
@@ -185,3 +186,15 @@ def test_copies_of_a_row_are_not_held_out(tiny_model: TinyModel) -> None:
     lm = gptviz.load("mine")
     with pytest.raises(ValueError, match="repeats itself"):
         lm.fit_dictionary(1, 20, **SETTINGS | {"text": "abcdefg " * 40})
+
+
+def test_evaluate_names_the_words_that_the_vocabulary_lacks(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("The king is here . The zebra is here . " * 40)
+    assert main(["evaluate", "sentences", "--corpus", str(text)]) == 0
+    said = capsys.readouterr().err
+    assert said == (
+        "gptviz: Not in the vocabulary: the text “zebra”; the model reads ⟨unknown⟩ instead.\n"
+    )
