@@ -1370,8 +1370,3 @@ def test_a_name_of_thousands_of_letters_is_cut_in_a_message(capsys: Capture) -> 
         except SystemExit as ended:
             assert ended.code == 2
         assert len(capsys.readouterr().err) < 2_000
-
-
-def test_a_kind_of_model_has_its_article(capsys: Capture) -> None:
-    said = error(capsys, "scan", "seq2seq", "--prompt", "a")
-    assert said == "gptviz: seq2seq is an encoder–decoder: only a decoder is scanned\n"

@@ -198,3 +198,8 @@ def test_evaluate_names_the_words_that_the_vocabulary_lacks(
     assert said == (
         "gptviz: Not in the vocabulary: the text “zebra”; the model reads ⟨unknown⟩ instead.\n"
     )
+
+
+def test_a_kind_of_model_has_its_article(capsys: Capture) -> None:
+    said = error(capsys, "scan", "seq2seq", "--prompt", "a")
+    assert said == "gptviz: seq2seq is an encoder–decoder: only a decoder is scanned\n"
