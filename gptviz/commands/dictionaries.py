@@ -74,6 +74,7 @@ def dictionary(
     lines = [
         f"{fresh.name}: {fresh.said}",
         *shown.lines,
+        *([fresh.support] if fresh.support else []),
         f"As an edit of all pages a feature is {fresh.edit(0, 4)}.",
     ]
     return Shown({"name": fresh.name} | shown.content, lines)

@@ -21,8 +21,10 @@ from gptviz.model import Config
 from gptviz.model.edited import Pass, Replacement
 from gptviz.runs import fitted
 
-# The tensors of numbers in the file of a dictionary; beside them "block", "k", and the bytes of
-# "model".
+from ..held_out import support
+
+# The tensors of numbers in the file of a dictionary; beside them "block", "k", the bytes of
+# "model", and "fitted_to" unless it was kept before that was counted.
 TENSORS: Final = ("encoder", "encoder_bias", "decoder", "decoder_bias", "threshold")
 _PREFIX: Final = "dictionary."
 
@@ -44,6 +46,7 @@ class Dictionary:
     #: "mine-1f0c2a9b"; a dictionary that ships has the name of its model, such as
     #: "sentences-features"
     name: str = ""
+    fitted_to: int = 0  #: the number of tokens that it was fitted to; 0 if nobody knows
 
     @property
     def tap(self) -> str:
@@ -67,6 +70,16 @@ class Dictionary:
             f"{len(self.encoder):,} features of the stream after block "
             f"{self.block}{active[self.kind]}"
         )
+
+    @property
+    def support(self) -> str:
+        """To how many tokens it was fitted, in a sentence, which warns where they are few; empty if
+        nobody knows. Each token has a value to give back for each number of the stream.
+        """
+        trained = (self.encoder, self.encoder_bias, self.decoder, self.decoder_bias)
+        numbers = sum(each.numel() for each in trained)
+        per_number = self.fitted_to * len(self.decoder_bias) / numbers
+        return support(self.fitted_to, per_number) if self.fitted_to else ""
 
     def encode(self, stream: Tensor) -> Tensor:
         """How active the features are [..., feature] in vectors of the stream [..., d_model]."""
@@ -114,7 +127,8 @@ class Dictionary:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a file has of it."""
-        numbers = {"block": torch.tensor(self.block), "k": torch.tensor(self.k)}
+        counts = ("block", "k", "fitted_to")
+        numbers = {name: torch.tensor(getattr(self, name)) for name in counts}
         model = torch.tensor(list(bytes.fromhex(self.model)), dtype=torch.uint8)
         return {name: getattr(self, name) for name in TENSORS} | numbers | {"model": model}
 
@@ -134,11 +148,13 @@ def keep(dictionary: Dictionary) -> None:
 def found(name: str) -> Dictionary | None:
     """The dictionary that is kept under this name, or ships with it; or None."""
     tensors = fitted.kept(_PREFIX + name) or fitted.shipped(name)
+    fitted_to = int(tensors.pop("fitted_to", 0))
     if tensors.keys() != {*TENSORS, "block", "k", "model"}:
         return None
     numbers = {key: tensors[key].float() for key in TENSORS}
     model = bytes(tensors["model"].tolist()).hex()
-    return Dictionary(int(tensors["block"]), **numbers, k=int(tensors["k"]), model=model, name=name)
+    block, k = (int(tensors[key]) for key in ("block", "k"))
+    return Dictionary(block, **numbers, k=k, model=model, name=name, fitted_to=fitted_to)
 
 
 def names() -> list[str]:

@@ -11,6 +11,7 @@ back badly.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
@@ -149,7 +150,7 @@ def fit(
         "encoder_bias": scale * parts["encoder_bias"],
         "decoder_bias": center + scale * parts["decoder_bias"],
     }
-    return Dictionary(block, **parts | back, threshold=learned.threshold, k=learned.k)
+    return replace(learned, **parts | back, fitted_to=len(vectors))
 
 
 class _Trainer:

@@ -35,7 +35,7 @@ def show_quality(dictionary: Dictionary, quality: Quality) -> None:
         f"**{escaped(dictionary.name)}**: its features give back {percent(quality.explained)} of "
         "the variance of the stream, "
         f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; "
-        f"{percent(quality.dead)} are dead. "
+        f"{percent(quality.dead)} are dead. {dictionary.support} "
         f"As an edit of all pages one of them is `{dictionary.edit(0, 4)}`."
     )
     losses = quality.labelled()

@@ -186,14 +186,25 @@ def test_a_feature_that_is_not_here_or_of_another_model_is_refused() -> None:
 
 
 def test_a_dictionary_that_is_kept_is_found_again_to_the_bit() -> None:
-    one = random(k=6)
+    one = random(k=6, fitted_to=40)
     module.keep(one)
     again = module.found(NAME)
     assert again is not None
     assert (again.block, again.k, again.model, again.name) == (1, 6, "ab" * 32, NAME)
+    assert (again.fitted_to, again.support) == (40, one.support)
     assert all(torch.equal(getattr(again, name), getattr(one, name)) for name in module.TENSORS)
     assert NAME in module.names()
     assert module.found("gone-00000000") is None
+
+
+def test_a_dictionary_says_how_many_tokens_it_was_fitted_to_for_each_of_its_numbers() -> None:
+    # 30 features: a row of 12 numbers and a bias for what is read, a row of 12 for what is given
+    # back, and 12 numbers that all share
+    assert 30 * (12 + 1 + 12) + 12 == 762
+    few, enough = (random(fitted_to=tokens).support for tokens in (127, 635))
+    assert few.startswith("It was fitted to 127 tokens, 2 for each fitted number: below 10, ")
+    assert enough == "It was fitted to 635 tokens, 10 for each fitted number."
+    assert random().support == ""
 
 
 def test_a_logit_is_still_the_sum_of_its_parts() -> None:

@@ -73,6 +73,7 @@ def test_the_fit_says_how_far_it_is_and_is_the_same_for_the_same_seed() -> None:
         "step 50 of 50",
     ]
     assert heard[-1].endswith("% explained, 3.0 active at a token)")
+    assert one.fitted_to == 500
     assert torch.equal(one.decoder, fit(x, 0, 30, k=3, steps=50).decoder)
     assert not torch.equal(one.decoder, fit(x, 0, 30, k=3, steps=50, seed=1).decoder)
 
