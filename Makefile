@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app help install test test-rest test-all test-browsers test-versions check check-js browser dist screenshots site gallery soak \
+.PHONY: app help install test test-rest test-all test-browsers test-versions goldens check check-js browser dist screenshots site gallery soak \
 	benchmark benchmark-long checkpoints clean
 
 app: install ## open the app in a browser
@@ -81,6 +81,11 @@ site: $(VENV)/installed-dev ## the documentation as a site, into site/
 
 gallery: install ## every lesson and page as a file, into gallery/; small pictures too where there is a Chromium or Chrome
 	$(RUN) -m gptviz gallery --out gallery
+
+# It is kept outside the repository; delete the file to record anew. ONLY=heads takes cases with this in their names.
+GOLDENS ?= .goldens/recorded.json
+goldens: $(VENV)/installed-dev ## compare all pages and commands with what is recorded of them, or record it
+	$(RUN) -m tests.goldens $(GOLDENS)
 
 # Longer than a test may take: what adds up over many visits shows only then.
 MINUTES ?= 20

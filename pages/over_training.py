@@ -4,12 +4,12 @@ training.
 
 import streamlit as st
 
-from gptviz.machine.errors import reason_of
 from gptviz.ui.records.over_training import PAGE
 from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
+from gptviz.machine.errors import reason_of
 from gptviz.ui.pages.over_training import beside, charts
 from gptviz.ui.records.over_training import APART, RELATIVES
 from gptviz.ui.shell.close import close

@@ -172,7 +172,7 @@ def arguments(lm: LanguageModel, folder: Path) -> dict[str, Callable[[], Any]]:
 
 def kept_direction(lm: LanguageModel) -> str:
     toward = ["the fox", "the quick fox", "a fox", "fox", "lazy fox"]
-    return lm.direction(toward, [one.replace("fox", "dog") for one in toward], block=0).name
+    return lm.direction(toward, [one.replace("fox", "dog") for one in toward], block=1).name
 
 
 def feature(lm: LanguageModel) -> str:

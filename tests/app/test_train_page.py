@@ -27,7 +27,7 @@ from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import RunState, Status, read_status, request_stop
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
-from gptviz.text import TASKS, labelled_of, passages
+from gptviz.text import TASKS, labelled_of
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.train import form, inside, watch
@@ -987,7 +987,7 @@ def test_a_dictionary_of_a_layer_is_fitted_in_sight_and_measured(tiny_model: Tin
         assert going[0].wait(60)
     at.run()
     (name,) = gptviz.load("aa").dictionaries()
-    quality = gptviz.load("aa").dictionary_quality(name, passages())
+    quality = gptviz.load("aa").dictionary_quality(name)
     (said,) = (one.value for one in at.markdown if name in one.value)
     assert f"{percent(quality.recovered)} of the loss" in said
     assert at.dataframe[0].value["loss (nats)"].tolist() == quality.labelled().values.tolist()

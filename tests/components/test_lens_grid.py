@@ -53,7 +53,7 @@ def test_a_command_travels_with_the_text() -> None:
 
 def test_numbers_that_are_none_are_refused() -> None:
     seen = seen_of()
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(ValueError, match="logits are not numbers"):
         payload(replace(seen, probability=np.full_like(seen.probability, np.nan)), label, **USUAL)
 
 

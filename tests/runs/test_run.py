@@ -558,7 +558,7 @@ def test_a_full_disk_is_reported_the_last_good_model_opens_and_the_run_goes_on(
         fails_at(patch, file, 4, folder)
         with pytest.raises(
             CheckpointError,
-            match=r"cannot write .* No space left on device.*the last good one is untouched",
+            match=r"cannot write .* \(No space left on device\): the last good one is untouched",
         ):
             finish(folder)
     assert read_status(folder).state == "failed"

@@ -208,7 +208,7 @@ def test_the_pairs_of_the_task_turn_and_the_sentence_says_it(sentences: Language
         logits = sentences.edited(found.edit(float(strength))).trace(prompt)["logits"][0, -1]
         expected = [logits.softmax(-1)[sentences.token(token)] for token in tokens]
         np.testing.assert_allclose(steered.probability.values[:, column], expected, atol=1e-6)
-    assert "“are” (100.0 %), in place of “is”" in steered.said
+    assert "“are” (100 %), in place of “is”" in steered.said
 
 
 def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
