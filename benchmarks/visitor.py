@@ -12,6 +12,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 # Of which field of a widget's state a change is a press, which happens once and is then forgotten.
 PRESSED = "trigger_value"
@@ -55,11 +56,11 @@ class Visitor:
         address = self.url.replace("http", "ws", 1) + "/_stcore/stream"
         self._socket = await connect(
             address,
-            subprotocols=["streamlit"],
+            subprotocols=[Subprotocol("streamlit")],
             max_size=None,
             open_timeout=None,
             ping_interval=None,
-        )  # type: ignore[list-item]
+        )
         self._page, self._query = page, urlencode(query)
         self._widgets, self._states, self._kept = {}, {}, {}
         await self._ask()

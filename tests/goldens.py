@@ -158,7 +158,7 @@ def pages() -> Iterator[str]:
         models = [name for name in MODELS if kinds[name] in page.kinds] if page.has_model else []
         for state in ({}, *map(dict, page.states), *own):
             state.pop("model", None)
-            for model in models or [None]:
+            for model in models or [""]:
                 query = ({"model": model} if model else {}) | state
                 cases[f"{page.name}?{urlencode(query)}"] = None
     return iter(cases | dict.fromkeys((*FIRST, *MORE)))
@@ -182,7 +182,7 @@ def commands() -> Iterator[str]:
 
 def _element(node: Any) -> Any:
     """What a reader sees of an element of a page."""
-    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
     proto = getattr(node, "proto", None)
     kind = type(proto).__name__
