@@ -107,7 +107,7 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
                 try:
                     steering.on_every_page(found.value)
                 except (ValueError, OSError) as error:
-                    st.info(f"{escaped(str(error))}.")
+                    st.info(f"{escaped(reason_of(error))}.")
     return table
 
 
