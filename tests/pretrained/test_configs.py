@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,10 @@ def known(fields: dict[str, Any]) -> dict[str, Any]:
     heads is an odd number.
     """
     while (words := refusal(fields)) is not None:
-        gone = "partial_rotary_factor" if "rotary positions turn" in words else words.split()[1]
-        fields = {name: value for name, value in fields.items() if name != gone}
+        turn = ["partial_rotary_factor"] if "rotary positions turn" in words else []
+        gone = [name for name in (*turn, *re.findall(r"\w+", words)) if name in fields]
+        assert gone, words
+        fields = {name: value for name, value in fields.items() if name != gone[0]}
     return fields
 
 
