@@ -208,8 +208,8 @@ _READ_FIRST = (
     "q",
     "qk_norm",
     "kv",
-    "positions",
     "value_embed",
+    "positions",
     "embed_norm",
     "smear",
 )

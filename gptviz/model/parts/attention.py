@@ -260,8 +260,8 @@ class Attention(AttentionBase):
         )
         self.n_head, self.key_heads = config.n_head, config.key_heads
         self.looks_ahead = config.mask != "causal"
-        self.value_embed = ValueEmbedding(config) if embeds_values else None
         self.positions = positions
+        self.value_embed = ValueEmbedding(config) if embeds_values else None
 
     def forward(
         self,
