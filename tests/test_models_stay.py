@@ -16,7 +16,7 @@ import torch
 import gptviz
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion
-from gptviz.language_model.core import LanguageModel
+from gptviz.language_model import LanguageModel
 from gptviz.model.lora import MergedTransformer
 from gptviz.model.packed import Packed
 from gptviz.pretrained.gguf_writing import write_gguf
@@ -30,8 +30,8 @@ PROMPT = "the fox sees"
 # What is asked of a model by methods of the base class is no analysis: it gives parts of itself.
 METHODS = sorted(
     name
-    for name, value in vars(LanguageModel).items()
-    if callable(value) and not name.startswith("_")
+    for name in dir(LanguageModel)
+    if callable(getattr(LanguageModel, name)) and not name.startswith("_")
 )
 # Those of another kind of model, or that need what these models lack: experts, a task, snapshots.
 REFUSED = {

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import gptviz
 from gptviz.interp.changing.edits import MOST_NUMBER, edit
-from gptviz.language_model.core import RANGES, LanguageModel
+from gptviz.language_model import LanguageModel
+from gptviz.language_model.ranges import RANGES
 from gptviz.runs import checkpoints
 from tests.command_line import Capture, error
 from tests.tiny import TinyModel, tiny
@@ -32,7 +33,8 @@ NO_NUMBERS: tuple[Any, ...] = (math.nan, math.inf, 2**70, -(2**70), 1e30, "7", T
 
 def numbers() -> Iterator[tuple[str, str]]:
     """Each method with each of its settings that is a number."""
-    for method, function in vars(LanguageModel).items():
+    for method in dir(LanguageModel):
+        function = getattr(LanguageModel, method)
         if callable(function) and not method.startswith("_"):
             for name, one in inspect.signature(function).parameters.items():
                 kinds = re.findall(r"\w+", str(one.annotation))

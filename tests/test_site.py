@@ -55,7 +55,9 @@ def test_every_word_and_every_public_name_is_there(site: Path) -> None:
     )
     assert all(" ".join(one.split()) in words for each in MEANINGS.items() for one in each)
     public = [
-        value for name, value in vars(gptviz.LanguageModel).items() if not name.startswith("_")
+        getattr(gptviz.LanguageModel, name)
+        for name in dir(gptviz.LanguageModel)
+        if not name.startswith("_")
     ]
     assert len(public) > 20
     for each in (

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gptviz.machine.errors import reason_of
@@ -14,6 +15,7 @@ from .common import Parser, UsageError, add_precision, command, opened
 from .printing import Shown, Table
 
 if TYPE_CHECKING:
+    from gptviz.data.trained_on import Share
     from gptviz.language_model import LanguageModel
 
 
@@ -77,6 +79,7 @@ def _answers(
     lm: LanguageModel, sentences: list[str], words: list[str], nearest: str | None
 ) -> dict[str, Any]:
     likely = lm.answers(sentences, words).values.tolist()
+    shares: Sequence[Sequence[Share | None]]
     try:
         shares = lm.shares_in_data(sentences, words)
     except (ValueError, OSError) as error:  # of a model from elsewhere nobody knows the data

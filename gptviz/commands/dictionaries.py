@@ -5,7 +5,7 @@ prompt.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .analysis import File, Name, analysis
 from .common import UsageError, nats, text_of
@@ -57,17 +57,12 @@ def dictionary(
             "with --read FOLDER"
         )
     text = text_of(corpus)
-    if read is None:
-        settings: dict[str, Any] = {
-            "kind": kind,
-            "k": k,
-            "cost": cost,
-            "steps": steps,
-            "seed": seed,
-        }
-        fresh = lm.fit_dictionary(block, size, **settings, text=text, name=called)
-    else:
+    if read is not None:
         fresh = lm.read_dictionary(read, called)
+    elif block is not None:
+        fresh = lm.fit_dictionary(
+            block, size, kind, k=k, cost=cost, steps=steps, seed=seed, text=text, name=called
+        )
     if out is not None:
         lm.write_dictionary(fresh.name, out)
     shown = quality_shown(lm.dictionary_quality(fresh.name, text))

@@ -76,7 +76,7 @@ def generate(options: argparse.Namespace) -> None:
     """Continue a prompt; with an encoder–decoder, answer it."""
     from gptviz.generate.generation import until_drawn, without_end
     from gptviz.generate.sampling import Sampling
-    from gptviz.language_model.core import RANGES
+    from gptviz.language_model.ranges import RANGES
     from gptviz.settings.fields import check_number
 
     check_number(RANGES["max_new_tokens"], "--max-new-tokens", options.max_new_tokens)

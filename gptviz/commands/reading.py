@@ -152,21 +152,20 @@ def lens(
         raise UsageError(
             f"{lm.name} is a classifier and guesses no token: use classify {lm.name} --text TEXT"
         )
-    what = (
-        {"kind": kind, "fitted_to": text_of(fit_to)}
-        if lens is None
-        else {"kept": lm.read_lens(lens)}
-    )
-    seen = lm.lens(prompt, top=top, blocks_only=blocks_only, **what)
+    how: dict[str, Any] = {"kind": kind, "fitted_to": text_of(fit_to)}
+    if lens is not None:
+        how = {"kept": lm.read_lens(lens)}
+    seen = lm.lens(prompt, top=top, blocks_only=blocks_only, **how)
     if out is not None:
         lm.write_lens(out, kind, text_of(fit_to))
     likely = [  # [layer][position]
         [list(zip(*cell, strict=True)) for cell in zip(*layer, strict=True)]
         for layer in zip(seen.top.tolist(), seen.probability.tolist(), strict=True)
     ]
+    layers = [layer.name for layer in seen.layers]
     content = {
         "tokens": [token_text(lm, i) for i in seen.ids],
-        "layers": [layer.name for layer in seen.layers],
+        "layers": layers,
         "top": [
             [[{"token": token_text(lm, i), "probability": p} for i, p in cell] for cell in layer]
             for layer in likely
@@ -175,15 +174,16 @@ def lens(
     }
     said = ["  ".join(f"{lm.tokenizer.label(i)} {p:.1%}" for i, p in layer[-1]) for layer in likely]
     end = f"the last row differs from the model's own logits by at most {seen.final_error:.2g}"
-    table = Table(zip(content["layers"], said, strict=True))
-    return Shown(content, ["after the last token:", table, end, *_of_fitted(lm, kind, what)])
+    table = Table(zip(layers, said, strict=True))
+    return Shown(content, ["after the last token:", table, end, *_of_fitted(lm, how)])
 
 
-def _of_fitted(lm: LanguageModel, kind: str, what: dict[str, Any]) -> list[str]:
+def _of_fitted(lm: LanguageModel, how: dict[str, Any]) -> list[str]:
     """How good a fitted lens is beside the logit lens, in sentences."""
-    if what.get("kind") in (None, "logit"):
+    kind = how.get("kind", "logit")
+    if kind == "logit":
         return []
-    lens = lm.fitted_lens(kind, what["fitted_to"])
+    lens = lm.fitted_lens(kind, how["fitted_to"])
     return [lens.compared(lm.model, kind), lens.support]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,19 +24,22 @@ from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.labelled_array import LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.errors import reason_of
+from gptviz.machine.warning import warn_caller
 from gptviz.model.lora import MergedTransformer
 from gptviz.text.datasets.prompt_pairs import PromptRow
 from gptviz.text.datasets.word_kinds import with_another_word
 
-from .core import LanguageModel, functions_within, method
+from .core import LoadedModel
+from .data import counted_rows, tested_rows
+from .ranges import check_numbers
 
 # The most bad rows of a list that a message names.
 MOST_NAMED = 5
 
 
-@method
+@check_numbers
 def fewer_bits(
-    lm: LanguageModel, kind: str, prompt: str | None = None, *, matrix: str | None = None
+    lm: LoadedModel, kind: str, prompt: str | None = None, *, matrix: str | None = None
 ) -> FewerBits:
     """What this model loses if its weights are kept in fewer bits: see
     `gptviz.interp.changing.fewer_bits`. The model with them is `lm.edited(f"weights={kind}")`.
@@ -67,14 +69,14 @@ def fewer_bits(
     else:
         # they are not here, or nobody knows what it was trained on
         with suppress(ValueError, OSError):
-            rows = lm.tested_rows()["loss"]
+            rows = tested_rows(lm)["loss"]
             lost = replace(lost, text="held-out data")
     return replace(lost, loss=(loss(lm.model, rows), loss(twin.model, rows))) if rows else lost
 
 
-@method
+@check_numbers
 def swap(
-    lm: LanguageModel,
+    lm: LoadedModel,
     layer: str,
     one: str | int,
     other: str | int,
@@ -103,20 +105,20 @@ def swap(
     return unit_edits.edit(f"{'.'.join(parts)}={strength:g}", lm.model.config).text
 
 
-@method
-def guess(lm: LanguageModel, prompt: str) -> Guess:
+@check_numbers
+def guess(lm: LoadedModel, prompt: str) -> Guess:
     """The guess after `prompt`, and the loss over it (see `counted_rows`); of an encoder–decoder
     its answer's first token.
     """
-    ((read, targets),) = lm.counted_rows(prompt)
+    ((read, targets),) = counted_rows(lm, prompt)
     if lm.model.config.kind == "decoder":
         return guess_and_loss(lm.model, read, targets)
     return Guess(guess_of(lm.model, read.before_answer), loss(lm.model, [Rows(read, targets)]))
 
 
-@method
+@check_numbers
 def losses_without(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str | None = None,
     *,
     to: str = "zero",
@@ -132,7 +134,7 @@ def losses_without(
         reference: this text.
         most: without a prompt, about how many tokens of the data held out are read.
     """
-    rows, model = lm.original.counted_rows(prompt, most), lm.original.model
+    rows, model = counted_rows(lm.original, prompt, most), lm.original.model
     before = loss(model, rows)
     return {
         unit.name: without - before for unit, without in each_loss_without(lm, rows, to, reference)
@@ -140,7 +142,7 @@ def losses_without(
 
 
 def each_loss_without(
-    lm: LanguageModel, rows: Sequence[Rows], to: str, reference: str
+    lm: LoadedModel, rows: Sequence[Rows], to: str, reference: str
 ) -> Iterator[tuple[Unit, float]]:
     """The loss of the model, without its edits, without each head and each MLP, one after the
     other: see `losses_without`.
@@ -153,9 +155,9 @@ def each_loss_without(
     yield from ((edit.unit, loss) for edit, loss in loss_with_each(model, rows, pieces, read))
 
 
-@method
+@check_numbers
 def pair(
-    lm: LanguageModel,
+    lm: LoadedModel,
     clean: str,
     corrupted: str,
     right: str | int | None = None,
@@ -198,9 +200,9 @@ def pair(
     )
 
 
-@method
+@check_numbers
 def patch(
-    lm: LanguageModel,
+    lm: LoadedModel,
     clean: str,
     corrupted: str,
     right: str | int | None = None,
@@ -226,8 +228,8 @@ def patch(
     return patching.patch(lm.model, prompts, what)
 
 
-@method
-def corrupted(lm: LanguageModel, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
+@check_numbers
+def corrupted(lm: LoadedModel, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
     """A prompt that differs from `ids` in one token, and has another answer; empty if none was
     found. Only the end of them that the model sees (or `seen`) is read. For a model from elsewhere,
     one word is replaced by another of its kind: any other token would leave nonsense.
@@ -254,8 +256,8 @@ def corrupted(lm: LanguageModel, ids: Sequence[int], seen: Sequence[int] | None 
     return ""
 
 
-@method
-def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[PromptRow]:
+@check_numbers
+def example_pairs(lm: LoadedModel, count: int = 20, part: str = "") -> list[PromptRow]:
     """Pairs of prompts for `over_prompts`, `count` of them or fewer: held-out prompts of the task
     that the model has learned, of which it knows the answer, and the same with one token changed so
     that it answers otherwise. `part` names one of the tasks that this task mixes.
@@ -277,8 +279,8 @@ def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[Pr
     return pairs
 
 
-@method
-def over_prompts(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch") -> Spread:
+@check_numbers
+def over_prompts(lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch") -> Spread:
     """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`. If
     some rows do not fit the decoder, the ValueError names their lines.
 
@@ -290,9 +292,9 @@ def over_prompts(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch
     return spread(list(each_prompt(lm, rows, how)), how)
 
 
-@method
+@check_numbers
 def each_prompt(
-    lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch"
+    lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch"
 ) -> Iterator[dict[str, float]]:
     """What each prompt of a list says of every head and every MLP, by name, one after the other; as
     `over_prompts`.
@@ -312,7 +314,7 @@ def each_prompt(
     )
 
 
-def _asked(lm: LanguageModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
+def _asked(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
     """The rows of a list as this model reads them."""
     lm.require("decoder", "lists of prompts are for decoders")
     if not rows:
@@ -336,7 +338,7 @@ def _asked(lm: LanguageModel, rows: Sequence[PromptRow], how: How) -> list[Asked
     return prompts
 
 
-def _asked_one(lm: LanguageModel, row: PromptRow) -> Asked:
+def _asked_one(lm: LoadedModel, row: PromptRow) -> Asked:
     for text in filter(None, (row.clean, row.corrupted)):
         if (encoding := lm.tokenizer.encode(text)).unknown:
             raise ValueError(encoding.unknown_sentence())
@@ -350,7 +352,7 @@ def _asked_one(lm: LanguageModel, row: PromptRow) -> Asked:
     return Asked(ids, right, wrong)
 
 
-def _shown(lm: LanguageModel, text: str) -> int:
+def _shown(lm: LoadedModel, text: str) -> int:
     """As `lm.token`; also by the visible form of a token."""
     try:
         return lm.token(text)
@@ -360,9 +362,9 @@ def _shown(lm: LanguageModel, text: str) -> int:
         return labels.index(text)
 
 
-@method
+@check_numbers
 def along_strength(
-    lm: LanguageModel, strengths: Sequence[float] = STRENGTHS, most: int = 2_048
+    lm: LoadedModel, strengths: Sequence[float] = STRENGTHS, most: int = 2_048
 ) -> LabelledArray:
     """Of a LoRA adapter the loss [text, strength] in nats per token (0 is the base, 1 what was
     trained), without other edits, on about `most` tokens of the data that were held out when it was
@@ -375,11 +377,11 @@ def along_strength(
     texts, missing = dict[str, list[Rows]](), list[str]()
     for one in (lm, base):
         try:
-            texts[one.data_title] = one.tested_rows(most)["loss"]
+            texts[one.data_title] = tested_rows(one, most)["loss"]
         except (ValueError, OSError) as error:
             missing.append(f"{one.data_title} is left out: {reason_of(error)}")
     if not texts:
         raise ValueError("; ".join(missing))
     for line in missing:
-        warnings.warn(line, stacklevel=functions_within() + 1)
+        warn_caller(line)
     return losses_along(model, texts, strengths)

@@ -1,60 +1,46 @@
-"""A language model: a trained transformer with its tokenizer, which gives texts, probabilities and
-every tensor between.
-"""
+"""A trained transformer with its tokenizer: what all that is asked of a language model begins with."""
 
 from __future__ import annotations
 
-import inspect
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import wraps
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from gptviz.data.registry import learned_task
+from gptviz.generate.decoding import decode, until_end
 from gptviz.generate.generation import window_start
+from gptviz.generate.sampling import Sampling
 from gptviz.interp.changing import edits as unit_edits
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.trace import Trace, run
+from gptviz.machine.warning import warn_caller
 from gptviz.model import Transformer
 from gptviz.model.costs.effort import n_parameters
 from gptviz.model.kinds import MODEL_KINDS, Kind, ModelKind
+from gptviz.model.lora import MergedTransformer
 from gptviz.model.precision import STORED, said
+from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.settings.fields import check_number, real, whole
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 from gptviz.text.datasets.base import Task
 
+from .answer_space import AnswerSpace, of_labels, of_tokens
+from .opening import folder_called
+from .ranges import check_numbers
+
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
 MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
-# What takes as long as its number is large may be at most so much.
-LONGEST, MOST = 1_000_000, 1_000_000_000
-# The numbers that settings of these names may be, in whatever method; some methods take fewer.
-RANGES = {
-    **dict.fromkeys(("max_new_tokens", "written"), whole(0, LONGEST)),
-    **dict.fromkeys(("steps", "size", "k", "width", "longest"), whole(1, LONGEST)),
-    **dict.fromkeys(("most", "top", "count", "last"), whole(1, MOST)),
-    **dict.fromkeys(("block", "position", "slide", "drafted"), whole()),
-    "held_out": whole(0, MOST),
-    "seed": whole(-(2**63), 2**63 - 1),
-    "cost": real(0, LONGEST),
-    "length_penalty": real(-50, 50),
-}
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
 
 class TextTrace(Trace):
-    """A trace that knows its model and its text, as `LanguageModel.trace` returns it; `gptviz.show`
+    """A trace that knows its model and its text, as `LoadedModel.trace` returns it; `gptviz.show`
     draws it.
     """
 
-    def __init__(self, trace: Trace, lm: LanguageModel, prompt: str, *, is_own: bool) -> None:
+    def __init__(self, trace: Trace, lm: LoadedModel, prompt: str, *, is_own: bool) -> None:
         super().__init__(trace.ids, dict(trace), trace.source)
         self.lm = lm  #: the model
         self.prompt = prompt  #: the text that it read
@@ -75,35 +61,9 @@ class Reading(NamedTuple):
     following: int | None = None
 
 
-class LanguageModel:
-    """A trained model that is ready to use, as `gptviz.load` returns it.
-
-    Many methods have these settings, and say of them only what is different there:
-
-    - prompt: the text that the model reads, the part of it that the model sees; for an
-      encoder–decoder its source.
-    - target: what an encoder–decoder writes; by default its own answer.
-    - position: the token is guessed after the token at this position; by default the last.
-    - token: the token that is guessed, as text or id; by default the likeliest. Of a classifier, a
-      label.
-    - against: another token, which is compared with it: its logit is taken from that of the token.
-    - dictionary: the name of one that is kept; by default the first of `dictionaries`.
-
-    They all raise `ValueError` where the prompt is empty, the model is of another kind or has no
-    such part, a setting is not possible, or what they are asked for by its name or in a file is not
-    there, damaged, or that of another model; and `OSError` where they need data that are not on
-    this machine, or a file cannot be read, written or kept.
-
-    Attributes:
-        name: the checkpoint's name.
-        model: the transformer, in evaluation mode.
-        tokenizer: text to ids and back.
-        card: how it was made and how good it is.
-        step: the training step of the snapshot, or None for the model as it was last saved.
-        precision: what was asked for when it was opened, one of
-            `gptviz.model.precision.PRECISIONS`.
-        edits: what is switched off or replaced in it, as texts; see `edited`.
-        edit_text: the reference text of these edits, or None if they need none.
+class LoadedModel:
+    """A trained model with its tokenizer, and what it reads of a text. `LanguageModel` adds what can
+    be asked of it, which are functions of a loaded model.
     """
 
     def __init__(
@@ -119,18 +79,14 @@ class LanguageModel:
         self.step, self.precision = step, precision
         self.edits: tuple[str, ...] = ()
         self.edit_text: str | None = None
-        self._original: LanguageModel | None = None
-
-    if TYPE_CHECKING:  # the functions that `method` adds
-
-        def __getattr__(self, name: str) -> Any: ...
+        self._original: Self | None = None
 
     @property
-    def original(self) -> LanguageModel:
+    def original(self) -> Self:
         """The same model without edits: itself where it has none."""
         return self if self._original is None else self._original
 
-    def edited(self, *edits: str, text: str | None = None) -> LanguageModel:
+    def edited(self, *edits: str, text: str | None = None) -> Self:
         """This model with pieces switched off or replaced: all that it computes, from `trace` to
         `generate`, is with these edits.
 
@@ -209,7 +165,7 @@ class LanguageModel:
         config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
         step += f", edited ({', '.join(self.edits)})" if self.edits else ""
         return (
-            f"<LanguageModel {self.name}{step}: {config.kind}, {n_parameters(self.model):,} "
+            f"<{type(self).__name__} {self.name}{step}: {config.kind}, {n_parameters(self.model):,} "
             "parameters, "
             f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind}), context "
             f"{config.context_length:,}, {said(self.model)}, on {self.device}>"
@@ -235,7 +191,7 @@ class LanguageModel:
             raise TypeError(f'{text!r:.80} is no text: give a string, such as "O Romeo"')
         encoding = self.tokenizer.encode(text)
         if encoding.unknown:
-            warnings.warn(encoding.unknown_sentence(), stacklevel=functions_within() + 1)
+            warn_caller(encoding.unknown_sentence())
         return self.tensor(encoding)
 
     def tensor(self, encoding: Encoding) -> Tensor:
@@ -359,6 +315,81 @@ class LanguageModel:
         is_decoder = self.model.config.kind == "decoder"
         return learned_task(self.card.source, self.tokenizer) if is_decoder else None
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of a classifier's labels, or "0", "1", … if its card has none that differ.
+        Empty for other models.
+        """
+        named, n_label = self.card.labels or (), self.model.config.n_label
+        if len(named) == len(set(named)) == n_label:
+            return named
+        return tuple(map(str, range(n_label)))
+
+    @property
+    def answer_space(self) -> AnswerSpace:
+        """What the logits of the model are of."""
+        if self.kind.guesses == "label":
+            return of_labels(self.labels)
+        return of_tokens(self.tokenizer)
+
+    def token(self, text: str | int) -> int:
+        """The token that stands for exactly `text`; of a classifier, the label of this name. An id
+        stays as it is.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if isinstance(text, int) or self.kind.guesses == "token":
+            return token_of_vocabulary(self, text)
+        if text not in self.labels:
+            raise ValueError(
+                f"{text!r:.80} is no label of {self.name}; its labels are {', '.join(self.labels)}"[
+                    :400
+                ]
+            )
+        return self.labels.index(text)
+
+    @property
+    def data_title(self) -> str:
+        """The name of the data that this model learned from, with its own name."""
+        return f"{self.card.task or self.card.corpus or 'unknown data'} ({self.name})"
+
+    @property
+    def base(self) -> Self | None:
+        """The model whose weights this LoRA adapter changes, or None if it is no adapter."""
+        if not isinstance(self.original.model, MergedTransformer):
+            return None
+        folder = checkpoints.base_of(folder_called(self.name))
+        return type(self)(
+            checkpoints.name_of(folder),
+            self.original.model.base,
+            self.tokenizer,
+            checkpoints.read_card(folder),
+            None,
+            self.precision,
+        )
+
+    @check_numbers
+    def decoded(
+        self, text: str, longest: int | None = None, sampling: Sampling | None = None
+    ) -> tuple[list[int], bool]:
+        """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is
+        given: its tokens, and whether it ends.
+
+        An answer without an end is cut after `longest` tokens, by default after `context_length`.
+        """
+        source, special = self.source(text), self.special_tokens
+        ids = decode(
+            self.model,
+            source[None],
+            special.start,
+            special.end,
+            sampling,
+            longest,
+            special.unused_ids,
+        )[0]
+        return until_end(ids, special.end)
+
     def require(self, kind: Kind, why: str) -> None:
         """Refuse a model of another kind with a ValueError that says `why` the kind matters."""
         if self.model.config.kind != kind:
@@ -367,7 +398,7 @@ class LanguageModel:
             )
 
 
-def stack_of(lm: LanguageModel, stack: str) -> Transformer:
+def stack_of(lm: LoadedModel, stack: str) -> Transformer:
     """The "encoder" of a model; or, as "decoder" or for its "cross"-attention, the model itself.
 
     Raises:
@@ -380,45 +411,18 @@ def stack_of(lm: LanguageModel, stack: str) -> Transformer:
     return lm.model.encoder
 
 
-def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Make a function of a language model a method of it too: `lens(lm, prompt)` is then also
-    `lm.lens(prompt)`. Both refuse numbers that a setting cannot be, see `RANGES`.
-    """
-    assert not hasattr(LanguageModel, function.__name__), (
-        f"two methods are called {function.__name__}"
+def token_of_vocabulary(lm: LoadedModel, text: str | int) -> int:
+    """As `token`, of the vocabulary for a classifier too."""
+    if isinstance(text, int):
+        return text
+    if (token := lm.tokenizer.id_of(text)) is not None:
+        return token
+    read = lm.tokenizer.encode(text)
+    ids = read.ids[lm.tokenizer.inside(read.ids)]
+    if len(ids) == 1 and not read.unknown:
+        return ids[0]
+    pieces = " · ".join(lm.tokenizer.label(i) for i in ids[:20])
+    raise ValueError(
+        f"{text!r:.80} is no single token of {lm.name}"
+        + (f": it is read as {pieces}" if pieces else "")
     )
-    parameters = inspect.signature(function).parameters
-    optional = {name for name, one in parameters.items() if "None" in str(one.annotation)}
-
-    @wraps(function)
-    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        for name, value in (dict(zip(parameters, args, strict=False)) | kwargs).items():
-            if name in RANGES and not (value is None and name in optional):
-                # numbers of numpy are numbers too
-                check_number(RANGES[name], name, value.item() if hasattr(value, "item") else value)
-        return function(*args, **kwargs)
-
-    setattr(LanguageModel, function.__name__, checked)
-    return checked
-
-
-def as_property(function: Callable[[LanguageModel], Result]) -> Callable[[LanguageModel], Result]:
-    """Make a function whose only argument is a language model a property of it: `base(lm)` is then
-    also `lm.base`.
-    """
-    assert not hasattr(LanguageModel, function.__name__), (
-        f"two methods are called {function.__name__}"
-    )
-    setattr(LanguageModel, function.__name__, property(function))
-    return function
-
-
-def functions_within() -> int:
-    """How many functions of this package, one inside the other, lead to the one that asks: a
-    warning names the line outside.
-    """
-    depth = 0
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gptviz":
-        depth, frame = depth + 1, frame.f_back
-    return depth

@@ -26,7 +26,8 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.text import CharTokenizer
 
-from .core import LanguageModel, as_property, method
+from .core import LoadedModel
+from .ranges import check_numbers
 
 MOST_DRAWN = 10**8  # rows that a run was trained on are drawn again, if there are no more
 # So many tokens a model writes itself where something is fitted to it, and nobody knows what it
@@ -35,14 +36,8 @@ WRITTEN_TOKENS = 8_192
 _WRITTEN: WeakKeyDictionary[Transformer, list[Tensor]] = WeakKeyDictionary()
 
 
-@as_property
-def data_title(lm: LanguageModel) -> str:
-    """The name of the data that this model learned from, with its own name."""
-    return f"{lm.card.task or lm.card.corpus or 'unknown data'} ({lm.name})"
-
-
-@method
-def rows(lm: LanguageModel, text: str | None = None, most: int = 16_384) -> list[Tensor]:
+@check_numbers
+def rows(lm: LoadedModel, text: str | None = None, most: int = 16_384) -> list[Tensor]:
     """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that
     was held out of training.
     """
@@ -54,7 +49,7 @@ def rows(lm: LanguageModel, text: str | None = None, most: int = 16_384) -> list
     return held_out_rows(source, lm.model, lm.tokenizer, most, lm.labels)
 
 
-def rows_to_fit(lm: LanguageModel, text: str | None, most: int) -> list[Tensor]:
+def rows_to_fit(lm: LoadedModel, text: str | None, most: int) -> list[Tensor]:
     """The `rows` that something is fitted to, and tested on. Where no text is given, and the card
     does not say what the model learned from, it writes them itself.
     """
@@ -63,7 +58,7 @@ def rows_to_fit(lm: LanguageModel, text: str | None, most: int) -> list[Tensor]:
     return rows(lm, text, most)
 
 
-def rows_written(lm: LanguageModel, most: int) -> list[Tensor]:
+def rows_written(lm: LoadedModel, most: int) -> list[Tensor]:
     """Rows that a decoder without edits wrote itself, always the same, of at most `most` tokens
     together. Each begins with a token that begins or ends texts; without one, with any token.
     """
@@ -82,9 +77,9 @@ def rows_written(lm: LanguageModel, most: int) -> list[Tensor]:
     return bounded(_WRITTEN[lm.model], most)
 
 
-@method
+@check_numbers
 def tested_rows(
-    lm: LanguageModel, most: int = 2_048, *, of: Literal["data", "tasks", "answers"] = "data"
+    lm: LoadedModel, most: int = 2_048, *, of: Literal["data", "tasks", "answers"] = "data"
 ) -> dict[str, list[Rows]]:
     """The first rows that were held out of training, about `most` tokens of them, with the tokens
     whose prediction counts in the loss: of a task only its answers. As "loss"; or by the "tasks"
@@ -111,8 +106,8 @@ def tested_rows(
     }
 
 
-@method
-def counted_rows(lm: LanguageModel, prompt: str | None = None, most: int = 2_048) -> list[Rows]:
+@check_numbers
+def counted_rows(lm: LoadedModel, prompt: str | None = None, most: int = 2_048) -> list[Rows]:
     """What a loss is over: `prompt`, with what the model has to predict in it, or the
     `tested_rows`.
 
@@ -132,8 +127,8 @@ def counted_rows(lm: LanguageModel, prompt: str | None = None, most: int = 2_048
     return [Rows(read, targets)]
 
 
-@method
-def answers(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> LabelledArray:
+@check_numbers
+def answers(lm: LoadedModel, sentences: Sequence[str], words: Sequence[str]) -> LabelledArray:
     """How likely each of `words` is to come next after each of the `sentences`, [sentence, word]. A
     word may have several tokens: then its probability is that of all of them. A ValueError if the
     vocabulary lacks a word or a part of a sentence, or reads them as other tokens when they stand
@@ -150,9 +145,9 @@ def answers(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -
     )
 
 
-@method
+@check_numbers
 def shares_in_data(
-    lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]
+    lm: LoadedModel, sentences: Sequence[str], words: Sequence[str]
 ) -> list[list[Share]]:
     """How often each of `words` came after each of the `sentences` in the data that this model was
     trained on: [sentence][word]. The rows of a task are drawn again as the run drew them, up to
@@ -165,8 +160,8 @@ def shares_in_data(
     return followed(trained_on(lm), [prompt for prompt, _ in asked], [some for _, some in asked])
 
 
-@method
-def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
+@check_numbers
+def data_rows(lm: LoadedModel, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
     """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained
     on and of those held out, at most `most` of each, with how often it had read each up to this
     step.
@@ -180,8 +175,8 @@ def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS)
     return [row for row, _ in text_rows(ids, lm.tokenizer, context, most)]
 
 
-@method
-def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
+@check_numbers
+def losses_of_rows(lm: LoadedModel, rows: Sequence[Row]) -> LabelledArray:
     """The loss of each row [row] of `data_rows`, in nats per token; a ValueError if there is none,
     or one does not fit.
     """
@@ -203,8 +198,8 @@ def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
     )
 
 
-@method
-def trained_on(lm: LanguageModel) -> Trained:
+@check_numbers
+def trained_on(lm: LoadedModel) -> Trained:
     """What a decoder was trained on, up to its step: all its batches can be drawn again, if its
     card says from what and how.
     """
@@ -230,7 +225,7 @@ def trained_on(lm: LanguageModel) -> Trained:
 
 
 def _asked_words(
-    lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]
+    lm: LoadedModel, sentences: Sequence[str], words: Sequence[str]
 ) -> list[tuple[list[int], list[list[int]]]]:
     """The tokens of each sentence, as far as the model sees them, and those of each word after
     it.
@@ -247,7 +242,7 @@ def _asked_words(
     return asked
 
 
-def _after(lm: LanguageModel, sentence: str, prompt: list[int], word: str) -> list[int]:
+def _after(lm: LoadedModel, sentence: str, prompt: list[int], word: str) -> list[int]:
     """The tokens of a word after a sentence, whose own tokens are `prompt`."""
     is_joined = (
         lm.tokenizer.kind == CharTokenizer.kind or sentence[-1:].isspace() or not word[:1].isalnum()

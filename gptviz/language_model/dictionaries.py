@@ -29,9 +29,10 @@ from gptviz.model import Transformer
 from gptviz.pretrained import sae_lens
 from gptviz.runs import fitted
 
-from .core import LanguageModel, method
+from .core import LoadedModel
 from .data import rows_to_fit, tested_rows
 from .fitted import hashed
+from .ranges import check_numbers
 
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over
 # which a dictionary is measured.
@@ -44,9 +45,9 @@ ROWS, MOST_DRAWN = 64, 100
 _HASHES: WeakKeyDictionary[Transformer, tuple[list[int], str]] = WeakKeyDictionary()
 
 
-@method
+@check_numbers
 def fit_dictionary(
-    lm: LanguageModel,
+    lm: LoadedModel,
     block: int,
     size: int | None = None,
     kind: FittedKind = "topk",
@@ -80,7 +81,7 @@ def fit_dictionary(
     return keep_dictionary(lm, fresh, f"block {block}" if name is None else name)
 
 
-def keep_dictionary(lm: LanguageModel, fresh: Dictionary, name: str) -> Dictionary:
+def keep_dictionary(lm: LoadedModel, fresh: Dictionary, name: str) -> Dictionary:
     """A dictionary of this model, kept under this name and a digest."""
     of_model = replace(fresh, model=_weights(lm))
     named = replace(of_model, name=fitted.named(name, hashed(b"", of_model.tensors().values())))
@@ -88,7 +89,7 @@ def keep_dictionary(lm: LanguageModel, fresh: Dictionary, name: str) -> Dictiona
     return named.to(lm.device)
 
 
-def _weights(lm: LanguageModel) -> str:
+def _weights(lm: LoadedModel) -> str:
     """The hash of the weights of the model without edits. It is computed once, and again where a
     weight was changed in place.
     """
@@ -100,8 +101,8 @@ def _weights(lm: LanguageModel) -> str:
     return _HASHES[model][1]
 
 
-@method
-def dictionaries(lm: LanguageModel) -> list[str]:
+@check_numbers
+def dictionaries(lm: LoadedModel) -> list[str]:
     """The names of the dictionaries that were fitted to this model, as it is without edits; the one
     that ships comes first.
     """
@@ -114,8 +115,8 @@ def dictionaries(lm: LanguageModel) -> list[str]:
     return [name for name, model in fitting.items() if model == _weights(lm)]
 
 
-@method
-def dictionary(lm: LanguageModel, name: str | None = None) -> Dictionary:
+@check_numbers
+def open_dictionary(lm: LoadedModel, name: str | None = None) -> Dictionary:
     """The dictionary of this name, or the first of `dictionaries`."""
     if name is None and not (known := dictionaries(lm)):
         raise ValueError(
@@ -125,12 +126,12 @@ def dictionary(lm: LanguageModel, name: str | None = None) -> Dictionary:
     return kept.kept(known[0] if name is None else name, lm.model.config).to(lm.device)
 
 
-@method
-def features(lm: LanguageModel, prompt: str, dictionary: str | None = None) -> LabelledArray:
+@check_numbers
+def features(lm: LoadedModel, prompt: str, dictionary: str | None = None) -> LabelledArray:
     """How active the features of a dictionary are at each token of a prompt, [token, feature]: of
     all that are active at some token, the most active first. A feature is called by its number.
     """
-    read = lm.dictionary(dictionary)
+    read = open_dictionary(lm, dictionary)
     ids, _ = lm.inputs(prompt)
     active = read.encode(
         run(lm.model, ids[None], [read.tap], logits_at=slice(-1, None))[read.tap][0]
@@ -144,9 +145,9 @@ def features(lm: LanguageModel, prompt: str, dictionary: str | None = None) -> L
     return LabelledArray(active[:, some], axes, "activation")
 
 
-@method
+@check_numbers
 def feature_attribution(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
     dictionary: str | None = None,
     token: str | int | None = None,
@@ -159,13 +160,13 @@ def feature_attribution(
     ids, _ = lm.inputs(prompt)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
     return of_features.added(
-        lm.model, ids.tolist(), lm.dictionary(dictionary), chosen, position, other
+        lm.model, ids.tolist(), open_dictionary(lm, dictionary), chosen, position, other
     )
 
 
-@method
+@check_numbers
 def dictionary_quality(
-    lm: LanguageModel, dictionary: str | None = None, text: str | None = None
+    lm: LoadedModel, dictionary: str | None = None, text: str | None = None
 ) -> Quality:
     """How good a dictionary is over the data that was held out of training, or over the last fifth
     of the distinct rows of a text: see `gptviz.interp.dictionaries.quality`.
@@ -174,15 +175,15 @@ def dictionary_quality(
     ones is held out of dictionaries.
     """
     held_out = _held_out(lm) if _knows_data(lm, text) else _split(lm, text)[1]
-    return measured(lm.model, lm.dictionary(dictionary), held_out)
+    return measured(lm.model, open_dictionary(lm, dictionary), held_out)
 
 
-@method
-def write_dictionary(lm: LanguageModel, dictionary: str, path: str | Path) -> None:
+@check_numbers
+def write_dictionary(lm: LoadedModel, dictionary: str, path: str | Path) -> None:
     """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship;
     else to a folder of SAELens.
     """
-    path, written = Path(path).absolute(), lm.dictionary(dictionary)
+    path, written = Path(path).absolute(), open_dictionary(lm, dictionary)
     if path.suffix != ".safetensors":
         sae_lens.write(path, vars(written), written.kind, lm.name)
         return
@@ -193,8 +194,8 @@ def write_dictionary(lm: LanguageModel, dictionary: str, path: str | Path) -> No
     )
 
 
-@method
-def read_dictionary(lm: LanguageModel, folder: str | Path, name: str | None = None) -> Dictionary:
+@check_numbers
+def read_dictionary(lm: LoadedModel, folder: str | Path, name: str | None = None) -> Dictionary:
     """The dictionary in a folder of SAELens, kept as one of this model, under the name of the
     folder unless another is given.
     """
@@ -210,7 +211,7 @@ def read_dictionary(lm: LanguageModel, folder: str | Path, name: str | None = No
     return keep_dictionary(lm, foreign, folder.name if name is None else name)
 
 
-def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
+def _to_fit(lm: LoadedModel, text: str | None) -> Iterator[Rows]:
     """Rows of the model's data as training draws them, without end and without those held out; or
     the first four fifths of a text.
     """
@@ -233,14 +234,14 @@ def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
             yield Rows(Inputs(*some.inputs), some.targets)
 
 
-def _knows_data(lm: LanguageModel, text: str | None) -> bool:
+def _knows_data(lm: LoadedModel, text: str | None) -> bool:
     """Whether a dictionary is fitted to the data that the model learned from: no text is given, and
     its card names them.
     """
     return text is None and lm.card.source is not None
 
 
-def _held_out(lm: LanguageModel) -> list[Rows]:
+def _held_out(lm: LoadedModel) -> list[Rows]:
     """The rows of the model's data that no dictionary is fitted to."""
     every = tested_rows(lm, MOST_MEASURED)["loss"]
     if lm.task is None or lm.task.is_new:
@@ -250,7 +251,7 @@ def _held_out(lm: LanguageModel) -> list[Rows]:
     return [Rows(Inputs(ids[held_out]), torch.cat(targets)[held_out])]
 
 
-def _split(lm: LanguageModel, text: str | None) -> tuple[list[Rows], list[Rows]]:
+def _split(lm: LoadedModel, text: str | None) -> tuple[list[Rows], list[Rows]]:
     """The rows of a text, or those that the model writes itself, every prediction of which counts:
     those that a dictionary is fitted to, and those held out.
     """

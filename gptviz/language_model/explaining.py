@@ -14,12 +14,13 @@ from gptviz.interp.explaining.learning_step import LearningStep
 from gptviz.interp.explaining.learning_step import learning_step as compute_learning_step
 from gptviz.model.kinds import MODEL_KINDS
 
-from .core import LanguageModel, method
+from .core import LoadedModel
+from .ranges import check_numbers
 
 
-@method
+@check_numbers
 def attribute(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
     token: str | int | None = None,
     position: int | None = None,
@@ -36,9 +37,9 @@ def attribute(
     return compute_attribution(lm.model, ids.tolist(), chosen, position, other, read, neurons_of)
 
 
-@method
+@check_numbers
 def learning_step(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
     part: str,
     at: tuple[int, ...] | None = None,
@@ -58,9 +59,9 @@ def learning_step(
     return compute_learning_step(lm.model, lm.encode(prompt)[-guesses - 1 :].tolist(), part, at)
 
 
-@method
+@check_numbers
 def circuit(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
     token: str | int | None = None,
     position: int | None = None,
@@ -98,8 +99,8 @@ def circuit(
     )
 
 
-@method
-def check_circuit(lm: LanguageModel, circuit: Circuit, text: str | None = None) -> Checked:
+@check_numbers
+def check_circuit(lm: LoadedModel, circuit: Circuit, text: str | None = None) -> Checked:
     """The share of the answer that is left with everything outside a circuit at its mean over all
     positions of a text, by default the circuit's own: see `gptviz.interp.explaining.circuit_check`.
     """

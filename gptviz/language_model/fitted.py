@@ -26,16 +26,17 @@ from gptviz.pretrained import published_lenses
 from gptviz.runs import fitted
 from gptviz.text.datasets.labelled_texts import labelled_of
 
-from .core import LanguageModel, method
+from .core import LoadedModel
 from .data import rows_to_fit
+from .ranges import check_numbers
 
 # The most tokens of a text that a lens is fitted to.
 MOST_TOKENS = 16_384
 
 
-@method
+@check_numbers
 def fitted_lens(
-    lm: LanguageModel, kind: LensKind, text: str | None = None, *, kept: str | None = None
+    lm: LoadedModel, kind: LensKind, text: str | None = None, *, kept: str | None = None
 ) -> FittedLens:
     """The Jacobian or the tuned lens of this model, without edits: see
     `gptviz.interp.reading.fitted_lens`. It is fitted once, and kept in the user's folder.
@@ -75,8 +76,8 @@ def _kept_as(lens: FittedLens) -> FittedLens:
     return lens
 
 
-@method
-def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
+@check_numbers
+def kept_lens(lm: LoadedModel, name: str) -> FittedLens:
     """The lens that was fitted to this model, or read, and is kept under this name."""
     # not a path, which a link may have made up
     tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}
@@ -99,8 +100,8 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
     return FittedLens(at, maps, biases, measured, name, int(tokens), per_number)
 
 
-@method
-def read_lens(lm: LanguageModel, path: str | Path) -> str:
+@check_numbers
+def read_lens(lm: LoadedModel, path: str | Path) -> str:
     """Read a published Jacobian lens, a file of jlens, Neuronpedia, TransformerLens or
     `write_lens`, and keep it. Returns its name, for `lm.lens(prompt, kept=name)`. It has a row for
     each block that the file has, and the model's own guess, since a lens ends after the last block.
@@ -140,9 +141,9 @@ def read_lens(lm: LanguageModel, path: str | Path) -> str:
     ).name
 
 
-@method
+@check_numbers
 def write_lens(
-    lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None
+    lm: LoadedModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None
 ) -> None:
     """Write a lens as `fitted_lens` gives it, for the end of each block but the last, as a file for
     `read_lens`. A Jacobian lens opens in jlens and TransformerLens too; they have no tuned lenses,
@@ -156,8 +157,8 @@ def write_lens(
     published_lenses.write(Path(path).absolute(), maps, biases if kind == "tuned" else {})
 
 
-@method
-def probe_labels(lm: LanguageModel) -> dict[str, str]:
+@check_numbers
+def probe_labels(lm: LoadedModel) -> dict[str, str]:
     """The labels that probes of this model can be fitted to, in words, by name: first those of its
     task.
     """
@@ -170,8 +171,8 @@ def probe_labels(lm: LanguageModel) -> dict[str, str]:
     return own | probes.FROM_TEXT | {probes.TABLE: probes.OF_TABLE}
 
 
-@method
-def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
+@check_numbers
+def probe(lm: LoadedModel, label: str, text: str | None = None) -> Probed:
     """How well a label of tokens can be read from the stream after each layer: see
     `gptviz.interp.reading.probes`.
 
@@ -187,7 +188,7 @@ def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
 
 
 def _labelled(
-    lm: LanguageModel, label: str, text: str | None
+    lm: LoadedModel, label: str, text: str | None
 ) -> tuple[Sequence[Tensor], list[list[str | None]]]:
     """The rows that are read, and of each the labels of its tokens."""
     if label not in (known := probe_labels(lm)):
@@ -214,9 +215,9 @@ def _labelled(
     return read, [probes.text_labels(some, label) for some in pieces]
 
 
-@method
+@check_numbers
 def label_direction(
-    lm: LanguageModel, label: str, value: str, text: str | None = None, *, block: int | None = None
+    lm: LoadedModel, label: str, value: str, text: str | None = None, *, block: int | None = None
 ) -> Direction:
     """The direction that leads to the tokens that have one label from those that have another: the
     difference of their means. It is kept as `direction` keeps its own.
@@ -249,9 +250,9 @@ def label_direction(
     return _kept(lm, called, *found, block)
 
 
-@method
+@check_numbers
 def direction(
-    lm: LanguageModel,
+    lm: LoadedModel,
     toward: Sequence[str],
     away: Sequence[str],
     *,
@@ -284,7 +285,7 @@ def direction(
 
 
 def _kept(
-    lm: LanguageModel, name: str, vectors: Tensor, separation: Tensor, block: int | None
+    lm: LoadedModel, name: str, vectors: Tensor, separation: Tensor, block: int | None
 ) -> Direction:
     """The direction with these vectors [block, d_model], which is kept; it acts after this block,
     or all of them.
@@ -298,7 +299,7 @@ def _kept(
     return direction
 
 
-def _digest(lm: LanguageModel, *settings: str | None) -> str:
+def _digest(lm: LoadedModel, *settings: str | None) -> str:
     """Tells the weights of a model, its edits and some settings from all others."""
     said = repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode(
         "utf-8", "backslashreplace"

@@ -16,17 +16,18 @@ from gptviz.interp.units.head_scores import scored
 from gptviz.machine import progress
 from gptviz.runs import checkpoints
 
-from .answer_space import token_of_vocabulary
-from .core import LanguageModel, method
-from .opening import load
+from . import data, units
+from .core import LoadedModel, token_of_vocabulary
+from .opening import opened
+from .ranges import check_numbers
 from .reading import clock_of
 
 MOST_ANSWERED = 10_000  # tokens of rows whose right answers are counted
 
 
-@method
+@check_numbers
 def over_training(
-    lm: LanguageModel,
+    lm: LoadedModel,
     measure: str,
     prompt: str | None = None,
     token: str | int | None = None,
@@ -45,7 +46,7 @@ def over_training(
 
 
 def _followed(
-    lm: LanguageModel, name: str, question: MeasureQuestion
+    lm: LoadedModel, name: str, question: MeasureQuestion
 ) -> tuple[Measure, dict[int, dict[str, float]]]:
     chosen = measure_named(name, lm.model.config.kind)
     steps = tuple(checkpoints.snapshots(checkpoints.find(lm.name)))
@@ -57,7 +58,7 @@ def _followed(
     reads = given(lm, chosen, question)
 
     def values(step: int) -> tuple[int, dict[str, float]]:
-        snapshot = load(lm.name, str(lm.device), step, lm.precision).edited(
+        snapshot = type(lm)(*opened(lm.name, str(lm.device), step, lm.precision)).edited(
             *lm.edits, text=lm.edit_text
         )
         return step, chosen.compute(snapshot.model, reads)
@@ -65,8 +66,8 @@ def _followed(
     return chosen, dict(progress.each(map(values, steps), len(steps), "snapshot"))
 
 
-@method
-def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
+@check_numbers
+def given(lm: LoadedModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
     """What a measure reads at every snapshot of this model."""
     needs, config = measure.needs, lm.model.config
     measure_named(measure.name, config.kind)
@@ -88,23 +89,27 @@ def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> Mea
             raise ValueError(f"the tokens of {lm.name} are no single letters: it has no vowels")
         return MeasureInput(kinds=tokens)
     if needs == "held-out data":
-        return MeasureInput(rows=lm.tested_rows())
+        return MeasureInput(rows=data.tested_rows(lm))
     if needs == "tasks":
-        return MeasureInput(rows=lm.tested_rows(of="tasks"))
+        return MeasureInput(rows=data.tested_rows(lm, of="tasks"))
     if config.kind == "decoder" and needs in ("answers", "a clock") and lm.task is None:
         raise ValueError(f"{lm.name} has learned no task with known answers")
     if needs == "answers":
-        return MeasureInput(rows=lm.tested_rows(MOST_ANSWERED, of="answers"))
+        return MeasureInput(rows=data.tested_rows(lm, MOST_ANSWERED, of="answers"))
     if needs == "a clock":
         return MeasureInput(clock=clock_of(lm))
     if needs == "held-out texts":
         return MeasureInput(
-            held_out=[row.tolist() for row in lm.rows(most=use.most_data(lm.model)) if len(row) > 1]
+            held_out=[
+                row.tolist() for row in data.rows(lm, most=use.most_data(lm.model)) if len(row) > 1
+            ]
         )
     crosses = config.kind == "encoder-decoder"
     if needs == "texts for heads" and not question.prompt and not crosses:
-        repeats = lm.repeated_tokens()
-        return MeasureInput(texts=repeats, repeats=repeats, counted_from=lm.second_half(repeats))
+        repeats = units.repeated_tokens(lm)
+        return MeasureInput(
+            texts=repeats, repeats=repeats, counted_from=units.second_half(lm, repeats)
+        )
     if needs == "two tokens":
         if question.token is None or question.against is None:
             raise ValueError(
@@ -121,7 +126,9 @@ def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> Mea
     read = None if source is None else tuple(source.tolist())
     if needs == "texts for heads":
         return MeasureInput(
-            source=read, texts=scored(ids, config), repeats=None if crosses else lm.repeats
+            source=read,
+            texts=scored(ids, config),
+            repeats=None if crosses else units.repeats_of(lm),
         )
     if needs == "a token" and crosses:
         ids = ids[:1]  # the start token: what is guessed is the first token of the answer

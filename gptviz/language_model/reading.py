@@ -30,12 +30,14 @@ from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
 
-from .core import LanguageModel, method, stack_of
+from .core import LoadedModel, stack_of
 from .fitted import fitted_lens, kept_lens
+from .ranges import check_numbers
+from .units import repeats_of
 
 
-@method
-def classify(lm: LanguageModel, text: str) -> dict[str, float]:
+@check_numbers
+def classify(lm: LoadedModel, text: str) -> dict[str, float]:
     """The probability of every label, by name, for the first `context_length` tokens of `text`.
 
     `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
@@ -47,8 +49,8 @@ def classify(lm: LanguageModel, text: str) -> dict[str, float]:
     )
 
 
-@method
-def probabilities(lm: LanguageModel, texts: Sequence[str]) -> Float64Array:
+@check_numbers
+def probabilities(lm: LoadedModel, texts: Sequence[str]) -> Float64Array:
     """The probability of every label for each of `texts`: [texts, n_label]. A text without words is
     read as one unknown word.
     """
@@ -58,9 +60,9 @@ def probabilities(lm: LanguageModel, texts: Sequence[str]) -> Float64Array:
     )
 
 
-@method
+@check_numbers
 def stream(
-    lm: LanguageModel, prompt: str, target: str | None = None, *, last: int | None = None
+    lm: LoadedModel, prompt: str, target: str | None = None, *, last: int | None = None
 ) -> StreamSummary:
     """The residual stream after every layer, and what each sublayer writes into it, at the `last`
     positions, by default all: see `gptviz.interp.reading.stream`.
@@ -71,9 +73,9 @@ def stream(
     )
 
 
-@method
+@check_numbers
 def lens(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
     target: str | None = None,
     *,
@@ -111,9 +113,9 @@ def lens(
     )
 
 
-@method
+@check_numbers
 def course(
-    lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | None = None
+    lm: LoadedModel, lens: Lens, layer: int, index: int, follow: int | None = None
 ) -> Course:
     """How the likeliest tokens of one cell of a lens rose and fell from layer to layer.
 
@@ -129,8 +131,8 @@ def course(
     return compute_course(lm.model, lens, layer, index, lm.tokenizer.labels(), follow=follow)
 
 
-@method
-def experts(lm: LanguageModel, prompt: str) -> LabelledArray:
+@check_numbers
+def experts(lm: LoadedModel, prompt: str) -> LabelledArray:
     """How much each expert counts for each token of `prompt` that the model sees: [block, token,
     expert], 0 where the router did not choose it. See `gptviz.interp.reading.experts`.
     """
@@ -142,17 +144,17 @@ def experts(lm: LanguageModel, prompt: str) -> LabelledArray:
     return routing(lm.model, ids, tuple(lm.tokenizer.label(token) for token in ids.tolist()))
 
 
-@method
-def pieces(lm: LanguageModel, text: str) -> list[Piece]:
+@check_numbers
+def pieces(lm: LoadedModel, text: str) -> list[Piece]:
     """The tokens of `text`, each with its number, its bytes, and its kind: see
     `gptviz.text.tokenizers.pieces`.
     """
     return pieces_of(lm.tokenizer, lm.tokenizer.encode(text))
 
 
-@method
+@check_numbers
 def context_use(
-    lm: LanguageModel, prompt: str, how: use.How = "replaced", *, last: int | None = None
+    lm: LoadedModel, prompt: str, how: use.How = "replaced", *, last: int | None = None
 ) -> use.ContextUse:
     """How much of `prompt`, or of its `last` tokens, the model uses, its likeliest next token being
     the last guess: see `gptviz.interp.explaining.context_use`, also for `how` a token is left out.
@@ -164,8 +166,8 @@ def context_use(
     return use.context_use(lm.model, use.with_guess(lm.model, ids), how, kept)
 
 
-@method
-def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, float]:
+@check_numbers
+def nearest(lm: LoadedModel, word: str | int, count: int = 5) -> dict[str, float]:
     """The `count` tokens, without special ones, whose embeddings have the largest cosine with that
     of `word`, and the cosines.
     """
@@ -180,9 +182,9 @@ def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, flo
     )
 
 
-@method
+@check_numbers
 def position_vectors(
-    lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
+    lm: LoadedModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
 ) -> LabelledArray:
     """The vectors of positions, [position, dimension]: see
     `gptviz.interp.reading.positions.vectors`.
@@ -196,9 +198,9 @@ def position_vectors(
     return of_positions.vectors(*_with_positions(lm, kind, block, stack), block)
 
 
-@method
+@check_numbers
 def positions(
-    lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
+    lm: LoadedModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
 ) -> LabelledArray:
     """How alike any two positions are, the cosine of their vectors [position, other position]. For
     a kind without vectors, such as "alibi", what each head adds to a score [head, distance].
@@ -211,7 +213,7 @@ def positions(
 
 
 def _with_positions(
-    lm: LanguageModel, kind: str | None, block: int, stack: Stack
+    lm: LoadedModel, kind: str | None, block: int, stack: Stack
 ) -> tuple[Transformer, str]:
     """The stack, and the kind of positions that is asked for."""
     model = stack_of(lm, stack)
@@ -227,8 +229,8 @@ def _with_positions(
     return model, kind or of_positions.own_kind(model)
 
 
-@method
-def waves(lm: LanguageModel) -> clock.ClockWaves:
+@check_numbers
+def waves(lm: LoadedModel) -> clock.ClockWaves:
     """The frequencies on which a model of sums on a clock places its numbers: see
     `gptviz.interp.reading.waves`.
     """
@@ -242,23 +244,23 @@ def waves(lm: LanguageModel) -> clock.ClockWaves:
     return clock.ClockWaves(powers, used, (whole, with_used, with_others))
 
 
-def clock_of(lm: LanguageModel) -> Modular:
+def clock_of(lm: LoadedModel) -> Modular:
     """The task of a model of sums on a clock; a ValueError if it has learned others."""
     if not isinstance(lm.task, Modular):
         raise ValueError(f"{lm.name} has not learned sums on a clock")
     return lm.task
 
 
-@method
-def costs(lm: LanguageModel, batch: int = 1, context: int | None = None) -> Costs:
+@check_numbers
+def costs(lm: LoadedModel, batch: int = 1, context: int | None = None) -> Costs:
     """The costs of this model for `batch` texts of `context` tokens (by default as many as it can
     read): see `gptviz.interp.reading.costs`.
     """
     return compute_costs(lm.model.config, batch, context)
 
 
-@method
-def side(lm: LanguageModel, prompt: str) -> Side:
+@check_numbers
+def side(lm: LoadedModel, prompt: str) -> Side:
     """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`."""
     lm.require("decoder", "only decoders are compared")
     return Side(
@@ -266,5 +268,5 @@ def side(lm: LanguageModel, prompt: str) -> Side:
         tuple(lm.inputs(prompt)[0].tolist()),
         tuple(lm.tokenizer.labels()),
         lm.name,
-        lm.repeats,
+        repeats_of(lm),
     )

@@ -22,7 +22,9 @@ from gptviz.machine import progress
 from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.text.datasets.word_kinds import other_of_its_kind
 
-from .core import LanguageModel, method
+from .core import LoadedModel
+from .ranges import check_numbers
+from .units import repeats_of
 
 # A finding stands out if it is at least so far from what is usual, from 0 to 1.
 LEAST = 0.2
@@ -52,8 +54,8 @@ class Finding:
         return asdict(self) | {"query": dict(self.query)}
 
 
-@method
-def scan(lm: LanguageModel, prompt: str) -> tuple[Finding, ...]:
+@check_numbers
+def scan(lm: LoadedModel, prompt: str) -> tuple[Finding, ...]:
     """What stands out in a decoder that reads `prompt`, the most telling first; empty if nothing
     does.
 
@@ -75,8 +77,8 @@ def scan(lm: LanguageModel, prompt: str) -> tuple[Finding, ...]:
     )
 
 
-@method
-def rival(lm: LanguageModel, prompt: str, token: int) -> int | None:
+@check_numbers
+def rival(lm: LoadedModel, prompt: str, token: int) -> int | None:
     """The wrong answer to a prompt for which `token` is the right one.
 
     If the model's task has known answers it is theirs; otherwise it is the other word of the same
@@ -91,11 +93,12 @@ def rival(lm: LanguageModel, prompt: str, token: int) -> int | None:
     return None if other is None else lm.tokenizer.id_of(piece.replace(piece.strip(), other))
 
 
-def _kinds_of_heads(lm: LanguageModel) -> Iterator[Finding]:
+def _kinds_of_heads(lm: LoadedModel) -> Iterator[Finding]:
     """The head that is most of each kind, over repeated random tokens."""
-    if lm.repeats is None or not lm.model.config.n_layer:
+    repeats = repeats_of(lm)
+    if repeats is None or not lm.model.config.n_layer:
         return
-    values = head_scores(lm.model, lm.repeats).values
+    values = head_scores(lm.model, repeats).values
     for name, does in KINDS.items():
         scores, usual = values[name], float(np.nanmedian(values[name]))
         if np.isnan(scores).all():
@@ -114,7 +117,7 @@ def _kinds_of_heads(lm: LanguageModel) -> Iterator[Finding]:
         yield Finding("heads", query, sentence, value, usual, value - usual)
 
 
-def _guess(lm: LanguageModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
+def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     """The two heads that add most to the likeliest token, as far as it is ahead of its rival."""
     try:
         stream = stream_at(lm.model, ids)
@@ -149,7 +152,7 @@ def _guess(lm: LanguageModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
         yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
 
 
-def _decided(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
+def _decided(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     """The layer that raises the probability of the final guess most."""
     lens = compute_lens(lm.model, ids, last=1)
     if len(lens.layers) < 2:
@@ -168,7 +171,7 @@ def _decided(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     yield Finding("lens", query, sentence, after, before, after - before)
 
 
-def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
+def _needed(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     """The head without which the likeliest token loses most of its probability, where all heads are
     tried quickly.
     """

@@ -22,7 +22,9 @@ from gptviz.machine import progress
 from gptviz.pretrained import control_vectors
 from gptviz.runs import fitted
 
-from .core import LanguageModel, method
+from .core import LoadedModel
+from .ranges import check_numbers
+from .writing import generate, to_write
 
 # The strengths that the probabilities are computed at, and how many tokens are named.
 STRENGTHS, MOST_NAMED = tuple(map(float, range(-4, 5))), 5
@@ -62,9 +64,9 @@ class Steered:
         )
 
 
-@method
+@check_numbers
 def steer(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
     direction: str,
     strength: float = 2.0,
@@ -107,7 +109,7 @@ def steer(
             texts.append(
                 _written(lm, at, ids, max_new_tokens)
                 if frozen
-                else at.generate(prompt, max_new_tokens, temperature=0)
+                else generate(at, prompt, max_new_tokens, temperature=0)
             )
     return Steered(
         strength,
@@ -116,14 +118,14 @@ def steer(
     )
 
 
-def _patterns(lm: LanguageModel, ids: Tensor) -> Mapping[str, Callable[[Tensor], Tensor]]:
+def _patterns(lm: LoadedModel, ids: Tensor) -> Mapping[str, Callable[[Tensor], Tensor]]:
     """The edits that put the patterns of all heads over `ids` [T] in the place of others."""
     kept = run(lm.model, ids[None], ["*.pattern"], logits_at=slice(-1, None))
     return {name: _always(pattern) for name, pattern in kept.items()}
 
 
 def _next(
-    at: LanguageModel, ids: Tensor, patterns: Mapping[str, Callable[[Tensor], Tensor]]
+    at: LoadedModel, ids: Tensor, patterns: Mapping[str, Callable[[Tensor], Tensor]]
 ) -> Tensor:
     """The logits after the last of `ids` [T] with these patterns: [vocab_size]."""
     return run(at.model, ids[None], ["logits"], edits=patterns, logits_at=slice(-1, None))[
@@ -131,13 +133,13 @@ def _next(
     ][0, -1]
 
 
-def _written(lm: LanguageModel, at: LanguageModel, ids: Tensor, most: int) -> str:
+def _written(lm: LoadedModel, at: LoadedModel, ids: Tensor, most: int) -> str:
     """What the steered model `at` writes after `ids` [T], always with the likeliest token. At each
     step attention looks where it looks in `lm`. As in `generate`, an end token or the end of a task
     ends it.
     """
     written, never = list[int](), list(lm.tokenizer.unused_ids)
-    for _ in progress.each(iter(range(most := lm.to_write(len(ids), most))), most, "token"):
+    for _ in progress.each(iter(range(most := to_write(lm, len(ids), most))), most, "token"):
         logits = _next(at, ids, _patterns(lm, ids)).clone()
         logits[never] = -torch.inf
         token = logits.argmax()
@@ -148,7 +150,7 @@ def _written(lm: LanguageModel, at: LanguageModel, ids: Tensor, most: int) -> st
     return lm.tokenizer.continuation(written)
 
 
-def _at(lm: LanguageModel, direction: str, strengths: Sequence[float]) -> list[LanguageModel]:
+def _at(lm: LoadedModel, direction: str, strengths: Sequence[float]) -> list[LoadedModel]:
     return [lm.edited(f"{DIRECTION}.{direction}={strength:g}") for strength in strengths]
 
 
@@ -156,9 +158,9 @@ def _always(pattern: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda _: pattern
 
 
-@method
+@check_numbers
 def turned(
-    lm: LanguageModel,
+    lm: LoadedModel,
     direction: str,
     toward: Sequence[str],
     away: Sequence[str],
@@ -180,7 +182,7 @@ def turned(
 
 
 def held_out_pairs(
-    lm: LanguageModel, toward: Sequence[str], away: Sequence[str]
+    lm: LoadedModel, toward: Sequence[str], away: Sequence[str]
 ) -> list[tuple[str, str]]:
     """The pairs of texts that no direction between these lists was found on."""
     first, second = (
@@ -190,7 +192,7 @@ def held_out_pairs(
     return [(toward[index], away[index]) for index in held_out]
 
 
-def _guesses(lm: LanguageModel, texts: Sequence[str]) -> list[int]:
+def _guesses(lm: LoadedModel, texts: Sequence[str]) -> list[int]:
     """The likeliest token after each text."""
     ends = (
         run(lm.model, lm.inputs(text)[0][None], ["logits"], logits_at=slice(-1, None))
@@ -199,8 +201,8 @@ def _guesses(lm: LanguageModel, texts: Sequence[str]) -> list[int]:
     return [int(end["logits"][0, -1].argmax()) for end in ends]
 
 
-@method
-def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
+@check_numbers
+def read_direction(lm: LoadedModel, path: str | Path) -> Direction:
     """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept
     under the name of its file.
     """
@@ -219,8 +221,8 @@ def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
     return direction
 
 
-@method
-def write_direction(lm: LanguageModel, direction: str, path: str | Path) -> None:
+@check_numbers
+def write_direction(lm: LoadedModel, direction: str, path: str | Path) -> None:
     """Write a direction that is kept as a GGUF control vector. llama.cpp takes no vector after block
     0, so in its eyes the file has none: a ValueError if the direction acts only there.
     """

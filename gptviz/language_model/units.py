@@ -27,15 +27,18 @@ from gptviz.interp.units.neurons import observable_neurons
 from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
 
-from .core import LanguageModel, as_property, method, stack_of
-from .dictionaries import dictionary
+from .core import LoadedModel, stack_of
+from .data import rows, tested_rows
+from .dictionaries import open_dictionary
+from .ranges import check_numbers
+from .writing import generate
 
 _OF_DICTIONARY = "dictionary."
 
 
-@method
+@check_numbers
 def activity(
-    lm: LanguageModel,
+    lm: LoadedModel,
     layer: str,
     text: str | None = None,
     most: int = 16_384,
@@ -60,14 +63,14 @@ def activity(
     return whole
 
 
-@method
-def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384) -> Activity:
+@check_numbers
+def neurons(lm: LoadedModel, block: int, text: str | None = None, most: int = 16_384) -> Activity:
     """The `activity` of the neurons of a block's MLP."""
     return activity(lm, f"blocks.{block}.mlp", text, most)
 
 
 def observed(
-    lm: LanguageModel,
+    lm: LoadedModel,
     layer: str,
     text: str | None = None,
     most: int = 16_384,
@@ -80,12 +83,12 @@ def observed(
     if written and text is not None:
         # to forget tokens one by one would take ten times as long
         slide = -(-lm.model.config.context_length // 2)
-        text = lm.generate(text, written, go_on=True, seed=0, slide=slide) or text
-    for observation in observe(units, lm.rows(text, written or most)):
+        text = generate(lm, text, written, go_on=True, seed=0, slide=slide) or text
+    for observation in observe(units, rows(lm, text, written or most)):
         yield observation.activity()
 
 
-def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Observable:
+def observable(lm: LoadedModel, layer: str, side: HeadSide = "query") -> Observable:
     """The units of a layer, which is named as in `activity`; a ValueError if it is not made of
     units.
     """
@@ -95,7 +98,7 @@ def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Obser
         )
     if layer.startswith(_OF_DICTIONARY):
         return of_features.observable_features(
-            lm.model, dictionary(lm, layer.removeprefix(_OF_DICTIONARY))
+            lm.model, open_dictionary(lm, layer.removeprefix(_OF_DICTIONARY))
         )
     of = unit(layer, lm.model.config)
     if of.block is None or of.index is not None:
@@ -109,8 +112,8 @@ def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Obser
     )
 
 
-@method
-def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
+@check_numbers
+def promoted(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
     """The tokens whose logits a neuron or a feature, such as "blocks.1.mlp.neuron.17", raises most,
     then those that it lowers most, the lowest last: `most` of each. How much an activation of 1
     adds: see `gptviz.interp.units.neurons.promoted`.
@@ -130,10 +133,8 @@ def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
     )
 
 
-@method
-def unit_set(
-    lm: LanguageModel, prompt: str, name: str, value: float, top: int = 5
-) -> LabelledArray:
+@check_numbers
+def unit_set(lm: LoadedModel, prompt: str, name: str, value: float, top: int = 5) -> LabelledArray:
     """The guesses after `prompt` as the model is, and with a neuron or a feature set to `value` at
     every token: the probabilities of the `top` likeliest of both, [before or after, guess]. The
     unit is named as in `promoted`.
@@ -152,16 +153,16 @@ def unit_set(
     return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
 
 
-@method
-def nearest_features(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
+@check_numbers
+def nearest_features(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
     """The features of the same dictionary that write most alike, [feature]: see
     `gptviz.interp.dictionaries.features.nearest`.
     """
     return of_features.nearest(*_feature(lm, name), most)
 
 
-@method
-def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
+@check_numbers
+def written_by(lm: LoadedModel, prompt: str, name: str) -> LabelledArray:
     """What each part of the model adds to the activation of a feature, [part], at the token of
     `prompt` where that is highest: see `gptviz.interp.dictionaries.features.written`.
     """
@@ -170,14 +171,14 @@ def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
     return replace(values, unit=f"added, at {lm.tokenizer.label(int(ids[at]))}")
 
 
-def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
+def _feature(lm: LoadedModel, name: str) -> tuple[Dictionary, int]:
     """The dictionary of the feature of this name, and the number of the feature."""
     of = unit(name, lm.model.config)
     if of.part != "dictionary" or of.index is None:
         raise ValueError(
             f"{name} is no feature: name one as in dictionary.{lm.name}-features.feature.17"
         )
-    read = dictionary(lm, of.called)
+    read = open_dictionary(lm, of.called)
     if of.index >= len(read.encoder):
         raise ValueError(
             f"{name}: there is no feature {of.index}; features are counted from 0 to "
@@ -186,8 +187,8 @@ def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
     return read, of.index
 
 
-@method
-def repeated_tokens(lm: LanguageModel) -> Tensor:
+@check_numbers
+def repeated_tokens(lm: LoadedModel) -> Tensor:
     """Random tokens, each sequence repeated once, as a text of this model, [sequences, tokens]; a
     ValueError without room.
     """
@@ -203,8 +204,7 @@ def repeated_tokens(lm: LanguageModel) -> Tensor:
     return ids.to(lm.device)
 
 
-@as_property
-def repeats(lm: LanguageModel) -> Tensor | None:
+def repeats_of(lm: LoadedModel) -> Tensor | None:
     """The `repeated_tokens`, or None where there is no room for them: scores over them have no
     meaning there.
     """
@@ -213,16 +213,16 @@ def repeats(lm: LanguageModel) -> Tensor | None:
     return None
 
 
-@method
-def second_half(lm: LanguageModel, repeated: Tensor) -> int:
+@check_numbers
+def second_half(lm: LoadedModel, repeated: Tensor) -> int:
     """The position at which the second half of `repeated_tokens` begins."""
     before, after = len(lm.tokenizer.before), len(lm.tokenizer.after)
     return before + (repeated.shape[1] - before - after) // 2
 
 
-@method
+@check_numbers
 def head_scores(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str | None = None,
     *,
     stack: Stack = "decoder",
@@ -246,7 +246,7 @@ def head_scores(
         raise ValueError(
             f"{lm.name} reads a text and writes another: give a prompt for its heads to read"
         )
-    model, repeats = stack_of(lm, stack), lm.repeats if lm.model.encoder is None else None
+    model, repeats = stack_of(lm, stack), repeats_of(lm) if lm.model.encoder is None else None
     ids, source = torch.empty(0), None
     if prompt is not None:
         ids, source = lm.inputs(prompt)
@@ -257,19 +257,19 @@ def head_scores(
     if not held_out:
         first = (second_half(lm, ids) if prompt is None else 1) if losses else None
         return scores_of_stack(lm.model, stack, ids, source, repeats, counted_from=first)
-    scores = scoring.scores_over_texts(model, lm.rows(most=held_out), repeats)
+    scores = scoring.scores_over_texts(model, rows(lm, most=held_out), repeats)
     if stack == "decoder" and lm.model.config.kind != "classifier":
         scores = scores.including(copying=copying(lm.model))
     if losses:
         scores = scores.with_losses(
-            scoring.rises_without(lm.model, lm.tested_rows(held_out)["loss"], scores.heads)
+            scoring.rises_without(lm.model, tested_rows(lm, held_out)["loss"], scores.heads)
         )
     return scores
 
 
-@method
+@check_numbers
 def composition(
-    lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "decoder"
+    lm: LoadedModel, reads: HeadInput = "key", *, stack: Stack = "decoder"
 ) -> LabelledArray:
     """How much of what one head of a stack writes another one reads by its query, key or value,
     [reader, writer], only from weights: see `gptviz.interp.units.head_weights.composition`.
@@ -277,9 +277,9 @@ def composition(
     return head_weights.composition(stack_of(lm, stack), reads)
 
 
-@method
+@check_numbers
 def heads(
-    lm: LanguageModel, prompt: str | None = None, *, losses: bool = False
+    lm: LoadedModel, prompt: str | None = None, *, losses: bool = False
 ) -> list[dict[str, Any]]:
     """The `head_scores` of all stacks, a row for each head; None if one has no meaning. See
     `gptviz.interp.units.head_scores`.

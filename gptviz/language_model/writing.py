@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from gptviz.generate.decoding import Beams, beam_search, decode, until_end
+from gptviz.generate.decoding import Beams, beam_search
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.speculation import (
@@ -25,12 +25,13 @@ from gptviz.machine import progress
 from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer
 
-from .core import LanguageModel, method
+from .core import LoadedModel
+from .ranges import check_numbers
 
 
-@method
+@check_numbers
 def generation(
-    lm: LanguageModel, prompt: str, sampling: Sampling | None = None, **options: Any
+    lm: LoadedModel, prompt: str, sampling: Sampling | None = None, **options: Any
 ) -> Generation:
     """A `Generation` that begins with the prompt; `options` are the arguments of that class."""
     _check_continues(lm)
@@ -39,15 +40,15 @@ def generation(
     )
 
 
-def _check_continues(lm: LanguageModel) -> None:
+def _check_continues(lm: LoadedModel) -> None:
     if lm.model.config.kind == "classifier":
         raise ValueError(f"{lm.name} is a classifier and writes no text: classify the text instead")
     if lm.model.config.kind == "encoder-decoder":
         raise ValueError(f"{lm.name} answers a text and does not continue it: ask for its answer")
 
 
-@method
-def to_write(lm: LanguageModel, length: int, tokens: int) -> int:
+@check_numbers
+def to_write(lm: LoadedModel, length: int, tokens: int) -> int:
     """How many of so many `tokens` are written after `length` tokens: no more than complete a
     sequence of its task.
     """
@@ -55,9 +56,9 @@ def to_write(lm: LanguageModel, length: int, tokens: int) -> int:
     return tokens if whole is None else min(tokens, max(0, whole - length))
 
 
-@method
+@check_numbers
 def generate(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
     max_new_tokens: int = 200,
     *,
@@ -88,11 +89,11 @@ def generate(
     return lm.tokenizer.continuation(without_end(tokens, ends)[0])
 
 
-@method
+@check_numbers
 def speculate(
-    lm: LanguageModel,
+    lm: LoadedModel,
     prompt: str,
-    drafter: LanguageModel | Literal["prompt"],
+    drafter: LoadedModel | Literal["prompt"],
     max_new_tokens: int = 200,
     *,
     drafted: int = DRAFTED,
@@ -120,11 +121,11 @@ def speculate(
     return Speculated(tuple(grown.rounds(most)))
 
 
-@method
+@check_numbers
 def speculation(
-    lm: LanguageModel,
+    lm: LoadedModel,
     ids: Tensor,
-    drafter: LanguageModel | Literal["prompt"],
+    drafter: LoadedModel | Literal["prompt"],
     sampling: Sampling,
     *,
     drafted: int = DRAFTED,
@@ -159,35 +160,19 @@ def _used(tokenizer: Tokenizer) -> list[str]:
     return tokenizer.labels()[: tokenizer.vocab_size - len(tokenizer.unused_ids)]
 
 
-@method
-def decoded(
-    lm: LanguageModel, text: str, longest: int | None = None, sampling: Sampling | None = None
-) -> tuple[list[int], bool]:
-    """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is
-    given: its tokens, and whether it ends.
-
-    An answer without an end is cut after `longest` tokens, by default after `context_length`.
-    """
-    source, special = lm.source(text), lm.special_tokens
-    ids = decode(
-        lm.model, source[None], special.start, special.end, sampling, longest, special.unused_ids
-    )[0]
-    return until_end(ids, special.end)
-
-
-@method
-def answer(lm: LanguageModel, text: str, longest: int | None = None, **sampling: Any) -> str:
+@check_numbers
+def answer(lm: LoadedModel, text: str, longest: int | None = None, **sampling: Any) -> str:
     """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of
     `Sampling`.
     """
     return lm.tokenizer.decode(
-        decoded(lm, text, longest, _sampling(sampling) if sampling else None)[0]
+        lm.decoded(text, longest, _sampling(sampling) if sampling else None)[0]
     )
 
 
-@method
+@check_numbers
 def beams(
-    lm: LanguageModel,
+    lm: LoadedModel,
     text: str,
     width: int,
     longest: int | None = None,
@@ -207,8 +192,8 @@ def beams(
     return beam_search(lm.model, source, *ends, width, longest, length_penalty, special.unused_ids)
 
 
-@method
-def beam_sums(lm: LanguageModel, search: Beams) -> LabelledArray:
+@check_numbers
+def beam_sums(lm: LoadedModel, search: Beams) -> LabelledArray:
     """The log-probability of each candidate of a beam search, in nats: of its last token, and the
     sum over all its tokens. [output, of] without the root; the name of an output is its text, and
     says where it was cut.

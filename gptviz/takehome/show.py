@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, overload
 
@@ -10,6 +11,7 @@ from gptviz.figures.kit.theme import LIGHT
 from gptviz.interp.trace import Trace
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel, TextTrace
+from gptviz.language_model.core import LoadedModel
 
 from .page import PageContent, PageError, read_page
 from .page_file import as_html
@@ -111,21 +113,28 @@ def show(
                 "model's own, which no page can "
                 "show: switch parts off with LanguageModel.edited"
             )
-        what, prompt = what.lm, what.prompt
+        return _page(page, _query(what.lm) | {"prompt": what.prompt}, state, height)
     if not isinstance(what, str | LanguageModel | None):
         raise TypeError(
             f"{what!r:.80} cannot be shown: give an array, a trace, a model or the name of a model"
         )
-    query = {"model": what} if isinstance(what, str) else {} if what is None else _query(what)
+    query = {} if what is None else {"model": what} if isinstance(what, str) else _query(what)
     if prompt is not None:
         query["prompt"] = prompt
+    return _page(page, query, state, height)
+
+
+def _page(
+    page: str, query: dict[str, str], state: Mapping[str, object], height: int | None
+) -> NotebookPage:
+    """The page at this address, and with more values in it."""
     content = read_page(page, query | {key: str(value) for key, value in state.items()})
     if content.rejected:
         raise PageError("; ".join(content.rejected.values()))
     return NotebookPage(content, height or 720)
 
 
-def _query(lm: LanguageModel) -> dict[str, str]:
+def _query(lm: LoadedModel) -> dict[str, str]:
     """The query of an address for this model."""
     query = {"model": lm.name, "precision": lm.precision}
     if lm.step is not None:
