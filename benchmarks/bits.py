@@ -38,7 +38,8 @@ from gptviz.model import Transformer
 from gptviz.model.precision import bytes_in_memory, said
 
 PROMPT = [5, 6, 7, 8, 9]
-LONG, TURNS = 256, 5
+LONG = 256
+TURNS = 5
 # Numbers that are copied to find out how fast memory is: more than a processor keeps itself.
 COPIED = 2**26
 PRODUCT = "aten::_weight_int4pack_mm_for_cpu"
@@ -128,7 +129,8 @@ def seconds_of_tokens(tokens: Iterator[Any], count: int) -> np.ndarray[Any, Any]
 
 def bytes_per_second() -> float:
     """How many bytes a copy reads and writes in a second."""
-    source, target = torch.ones(COPIED), torch.ones(COPIED)
+    source = torch.ones(COPIED)
+    target = torch.ones(COPIED)
     seconds = []
     for _ in range(TURNS):
         begin = time.perf_counter()
@@ -149,9 +151,11 @@ def explain(model: Transformer, tokens: Iterator[Any], step: float) -> None:
     each = np.array(
         [event.self_cpu_time_total for event in profiled.events() if event.key == PRODUCT]
     ).reshape(TURNS, -1)
-    products, calls = each.min(0).sum() / 1e3, each.shape[1]
+    products = each.min(0).sum() / 1e3
+    calls = each.shape[1]
     others = sum(event.count for event in profiled.key_averages()) / TURNS - calls
-    read, limit = bytes_in_memory(model), bytes_per_second()
+    read = bytes_in_memory(model)
+    limit = bytes_per_second()
     print(
         f"a step of {step * 1e3:.1f} ms: {calls} products take {products:.1f} and read "
         f"{read / 1e6:,.0f} MB, at "
@@ -247,7 +251,8 @@ def compare(path: Path, threads: int, tokens: int) -> None:
     opened = time.perf_counter() - begin
     rivals: dict[str, Rival] = {"gptviz": ours(model)}
     _, times = rivals["gptviz"](PROMPT, tokens)
-    taken, size = process.memory_info().rss - empty, path.stat().st_size
+    taken = process.memory_info().rss - empty
+    size = path.stat().st_size
     print(
         f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} "
         f"times the file; {said(model)}"
@@ -267,7 +272,8 @@ def compare(path: Path, threads: int, tokens: int) -> None:
             of_tokens[name].append(run(PROMPT, tokens)[1])
             of_prompts[name].append(run((PROMPT * LONG)[:LONG], 1)[0])
     for name in rivals:
-        speed, first = tokens / np.array(of_tokens[name]).min(0).sum(), min(of_prompts[name])
+        speed = tokens / np.array(of_tokens[name]).min(0).sum()
+        first = min(of_prompts[name])
         print(f"  {name:<14} {speed:7.1f} tokens/s, a prompt of {LONG} in {first:.2f} s")
 
 

@@ -57,7 +57,8 @@ def answers(
         .some((one) => one.shadowRoot?.querySelector(told) && one.shadowRoot.querySelector(told).textContent !== before)"""
     taken = []
     for turn in range(ROUNDS):
-        place, before = thing(turn), page.locator(told).text_content()
+        place = thing(turn)
+        before = page.locator(told).text_content()
         begun = time.perf_counter()
         act(place)
         page.wait_for_function(script, arg=[told, before], polling="raf")
@@ -86,7 +87,8 @@ def main() -> None:
             start = time.perf_counter() - begun
             visit.open("attention", prompt=PROMPT)
             page.wait_for_timeout(3_000)
-            chips, heads = page.locator(".tokens .chip"), page.locator(".head")
+            chips = page.locator(".tokens .chip")
+            heads = page.locator(".head")
             token = answers(
                 page,
                 lambda turn: chips.nth(turn + 1),

@@ -67,7 +67,8 @@ WORDS = (
 )
 # The page on which a class begins, and trainings that are small enough to end while it stays.
 FIRST = {"model": "shakespeare"}
-TRAINING, TRAINED = 2, {"plan": "copy", "run_steps": "60", "run_evaluations": "2"}
+TRAINING = 2
+TRAINED = {"plan": "copy", "run_steps": "60", "run_evaluations": "2"}
 
 
 @dataclass
@@ -118,8 +119,12 @@ class Pupil:
     def __init__(
         self, url: str, number: int, measured: Measured, until: float, pause: tuple[float, float]
     ) -> None:
-        self.visitor, self.measured, self.until, self.pause = Visitor(url), measured, until, pause
-        self.random, self.steps = random.Random(number), cycle(lesson_links())
+        self.visitor = Visitor(url)
+        self.measured = measured
+        self.until = until
+        self.pause = pause
+        self.random = random.Random(number)
+        self.steps = cycle(lesson_links())
 
     async def learn(self, acts: Iterable[str] | None = None) -> None:
         """Open the page with all others, then do one thing after the other, until the time is over
@@ -209,7 +214,8 @@ async def begin_training(url: str, name: str, measured: Measured) -> None:
 
 async def watch_trainings(runs: Path, measured: Measured, patience: float) -> None:
     """Look at the trainings until all that were to begin have ended, or patience ends."""
-    names, until = [f"training-{number}" for number in range(TRAINING)], time.monotonic() + patience
+    names = [f"training-{number}" for number in range(TRAINING)]
+    until = time.monotonic() + patience
     states: list[str] = []
     while time.monotonic() < until and not (
         states and all(state not in ("none", "waiting", "running") for state in states)

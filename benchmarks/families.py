@@ -50,7 +50,8 @@ def main() -> None:
     runs: dict[str, Iterator[Event]] = {}
     weights: dict[str, int] = {}
     for name in names:
-        plan, changes = PLANS[RIVALS[name][0]], RIVALS[name][1]
+        plan = PLANS[RIVALS[name][0]]
+        changes = RIVALS[name][1]
         recipe = replace(
             plan.recipe, minutes=None, steps=options.steps, seed=options.seed, evaluations=3
         )

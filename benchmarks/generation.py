@@ -111,10 +111,12 @@ def compare(name: str, new: int, rounds: int) -> None:
 
     @torch.inference_mode()
     def theirs_bare(marks: Marks) -> None:
-        past, fresh = None, prompt[None]
+        past = None
+        fresh = prompt[None]
         for _ in range(new):
             output = peer(fresh, past_key_values=past, use_cache=True, logits_to_keep=1)
-            past, fresh = output.past_key_values, output.logits[:, -1:].argmax(-1)
+            past = output.past_key_values
+            fresh = output.logits[:, -1:].argmax(-1)
             marks.put(fresh)
 
     model = opened(peer)

@@ -77,7 +77,10 @@ class Theirs:
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1
         )
-        self.data, self.size, self.step, self.seed = data, size, 0, seed
+        self.data = data
+        self.size = size
+        self.step = 0
+        self.seed = seed
 
     def advance(self, rate: float = 1e-3) -> float:
         """One step; the batch's loss."""
@@ -97,13 +100,12 @@ class Theirs:
     def validation(self) -> float:
         """The loss over the whole validation text, in windows as ours."""
         self.model.eval()
-        total, count = 0.0, 0
+        total = 0.0
+        count = 0
         for batch in consecutive_windows(self.data.held_out, self.size.context):
             _, loss = self.model(batch.inputs[0], batch.targets.contiguous())
-            total, count = (
-                total + loss.item() * batch.targets.numel(),
-                count + batch.targets.numel(),
-            )
+            total = total + loss.item() * batch.targets.numel()
+            count = count + batch.targets.numel()
         self.model.train()
         return total / count
 
@@ -138,7 +140,8 @@ def ours(size: Size, data: Windows, engine: Engine, seed: int = 0) -> Trainer:
 def tokens_per_second(advance: Callable[[], object], size: Size, seconds: float = 4.0) -> float:
     """The rate over some seconds of steps."""
     advance()
-    times, end = list[float](), time.perf_counter() + seconds
+    times = list[float]()
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 3:
         begun = time.perf_counter()
         advance()
@@ -187,7 +190,8 @@ def equal_steps(
     )
     found: dict[str, list[float]] = {"nanoGPT": [], "gptviz": []}
     for seed in range(seeds):
-        theirs, trainer = Theirs(module, size, data, seed), ours(size, data, engine, seed)
+        theirs = Theirs(module, size, data, seed)
+        trainer = ours(size, data, engine, seed)
         for _ in range(steps):
             theirs.advance()
             trainer.advance(1e-3)

@@ -154,7 +154,8 @@ def _in_browser(visit: Visit, name: str, text: str) -> dict[str, float | None]:
         begun = time.perf_counter()
         visit.open("" if page.name == "home" else page.name, model=NAME, prompt=text, **query)
         visit.drawn()
-    again, moved = time.perf_counter() - begun, None
+    again = time.perf_counter() - begun
+    moved = None
     if (control := visit.page.locator(CONTROL).locator("visible=true").first).count():
         begun = time.perf_counter()
         control.press("ArrowRight")
@@ -248,7 +249,8 @@ def _measured(name: str, tokens: int, at_most: float) -> dict[str, Any]:
             one.stop()
             one.wait()
     at.run()
-    wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
+    wall = time.perf_counter() - begun[0]
+    cpu = time.process_time() - begun[1]
     if at.exception:
         raise RuntimeError(at.exception[0].message)
     if at.error:

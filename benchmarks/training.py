@@ -22,7 +22,10 @@ from gptviz.machine.memory import keep_memory
 from gptviz.train.engine import Engine
 from gptviz.train.trainer import Trainer
 
-LARGE, TURNS, STEPS, PROFILED = 2_048, 6, 5, 5
+LARGE = 2_048
+TURNS = 6
+STEPS = 5
+PROFILED = 5
 PRODUCTS = {"aten::mm", "aten::bmm", "aten::addmm"}
 
 
@@ -105,7 +108,8 @@ def main() -> None:
             "second"
         )
         for label, trainer in trainers.items():
-            least, products = min(steps[label]), seconds_of_products(trainer)
+            least = min(steps[label])
+            products = seconds_of_products(trainer)
             ideal = operations(size, trainer) / rate
             print(
                 f"  {label:<10} {least * 1e3:8.1f} ms a step, {ideal / least:.0%} of the limit; "

@@ -25,7 +25,11 @@ from tests.browser.machinery import chromium
 from tests.browser.mounting import mount
 from tests.tiny import scrambled, some_ids, tiny
 
-BLOCKS, HEADS, TOKENS, D_HEAD, POOLED = 12, 12, 256, 64, 64
+BLOCKS = 12
+HEADS = 12
+TOKENS = 256
+D_HEAD = 64
+POOLED = 64
 ROUNDS = 5
 SCRIPT_OF = """
 from pathlib import Path

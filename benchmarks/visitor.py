@@ -61,8 +61,11 @@ class Visitor:
             open_timeout=None,
             ping_interval=None,
         )
-        self._page, self._query = page, urlencode(query)
-        self._widgets, self._states, self._kept = {}, {}, {}
+        self._page = page
+        self._query = urlencode(query)
+        self._widgets = {}
+        self._states = {}
+        self._kept = {}
         await self._ask()
 
     async def leave(self) -> None:
@@ -105,7 +108,9 @@ class Visitor:
         assert self._socket is not None
         message = BackMsg()
         asked = message.rerun_script
-        asked.query_string, asked.page_name, asked.fragment_id = self._query, self._page, fragment
+        asked.query_string = self._query
+        asked.page_name = self._page
+        asked.fragment_id = fragment
         asked.cached_message_hashes.extend(self._kept)
         states = self._states if changed is None else {**self._states, changed.id: changed}
         asked.widget_states.widgets.extend(states.values())
@@ -129,7 +134,8 @@ class Visitor:
                 self._kept[message.hash] = message
             match message.WhichOneof("type"):
                 case "new_session":
-                    begun, seen = True, {}
+                    begun = True
+                    seen = {}
                 case "delta":
                     self._note(message, seen)
                 case "page_info_changed":

@@ -257,7 +257,9 @@ class Element:
 
     def __init__(self, node: Any) -> None:
         children = getattr(node, "children", None)
-        self._node, self.message = node, node.proto  #: its fields in Streamlit's protocol
+        #: its fields in Streamlit's protocol
+        self._node = node
+        self.message = node.proto
         #: the elements of a container, or None for another element
         self.inside = None if children is None else [Element(child) for child in children.values()]
         #: the kind of a container, such as "expander"; else the name of the element's message, such

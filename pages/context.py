@@ -15,7 +15,8 @@ subject = subject_bar()
 asked = left_out.ask_use(subject)
 if asked is None or not left_out.is_finite(subject, asked.value):
     st.stop()
-use, labels = asked.value, left_out.labels_of(subject, asked.value)
+use = asked.value
+labels = left_out.labels_of(subject, asked.value)
 left_out.which_tokens(subject, use, labels)
 left, right = st.columns(2, gap="medium")
 with left:

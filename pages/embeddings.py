@@ -14,7 +14,8 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
 
 subject = subject_bar()
-key, config = subject.key, subject.lm.model.config
+key = subject.key
+config = subject.lm.model.config
 if waves.view(subject) == WAVES:
     asked = waves.show(subject)
     close(
@@ -43,5 +44,6 @@ with picture:
 if compared:
     token_map.over_seeds(view)
 
-offers, code = token_map.tries(subject, view), token_map.code(subject.lm, shown, token)
+offers = token_map.tries(subject, view)
+code = token_map.code(subject.lm, shown, token)
 close(PAGE, offers, lambda: projection.points, code, more=projections.HOW_STABLE)

@@ -12,7 +12,8 @@ from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = subject_bar()
-result, picture = st.container(), st.container()
+result = st.container()
+picture = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     chosen = fitted.choice(subject)
     blocks_only = grid.blocks_only(subject)

@@ -15,10 +15,12 @@ from gptviz.ui.views import edits, encoder_decoder
 from gptviz.ui.widgets import controls, escaped, try_this
 
 subject = subject_bar()
-key, config = subject.key, subject.lm.model.config
+key = subject.key
+config = subject.lm.model.config
 for sentence in edits.about_positions(subject.lm):
     controls.notices().info(escaped(sentence), icon=":material/edit:")
-stack, block = encoder_decoder.DECODER, 0
+stack = encoder_decoder.DECODER
+block = 0
 if subject.kind.has_source and vectors.has_own_stacks(config.positions):
     stack = encoder_decoder.stack_control()  # each has vectors of its own
 own, fixed = vectors.kinds(key, stack)

@@ -29,7 +29,8 @@ if not (units := heads_and_mlps(lm.model.config)):
     st.stop()
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    text, to = loss_texts.choose(subject), grid.replaced_by()
+    text = loss_texts.choose(subject)
+    to = grid.replaced_by()
 if to == MEAN and not any(edit(each, lm.model.config).needs_text for each in lm.edits):
     edits.text_box(subject.default)
 left, right = st.columns([6, 5], gap="medium")

@@ -34,5 +34,6 @@ with view:
 look_inside(watched, device)
 dictionary.fitted_here(device)
 
-offers, code = watch.tries(watched, planned.plan_name), watch.code(watched, commands(planned, name))
+offers = watch.tries(watched, planned.plan_name)
+code = watch.code(watched, commands(planned, name))
 close(PAGE, offers, lambda: watch.validation_losses(watched), code)

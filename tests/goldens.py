@@ -24,17 +24,17 @@ from typing import Any
 import numpy as np
 
 # A number differs if it does by this share, or by this much near 0: the sums of two processors do.
-RELATIVE, ABSOLUTE = 1e-4, 1e-5
+RELATIVE = 1e-4
+ABSOLUTE = 1e-5
 # Of a long array as many of its values are kept, and how many there are.
 KEPT = 60
 # What differed between two recordings of the same code.
 DIFFERS = "differs from run to run"
 # A model of each kind, one with snapshots and one with a task.
-MODELS = ("shakespeare", "sentences", "induction", "classifier", "seq2seq", "ladder-2")
+MODELS = ("sentences", "shakespeare", "induction", "classifier", "seq2seq")
 PROMPTS = {
-    "shakespeare": "O Romeo, Romeo",
     "sentences": "When Mary and John went to the shop, John gave a book to",
-    "induction": "a b c a b",
+    "shakespeare": "O Romeo, Romeo",
     "classifier": "a warm and funny film",
     "seq2seq": "may 1977",
 }
@@ -129,7 +129,8 @@ def record_command(case: str) -> Any:
     """The status of a command, and what it prints."""
     from gptviz.__main__ import main
 
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
             status = main(shlex.split(case))
@@ -158,7 +159,8 @@ def pages() -> Iterator[str]:
         models = [name for name in MODELS if kinds[name] in page.kinds] if page.has_model else []
         for state in ({}, *map(dict, page.states), *own):
             state.pop("model", None)
-            for model in models or [""]:
+            # what is the same for all decoders is looked at with one of them
+            for model in (models if not state else models[:1] + models[3:]) or [""]:
                 query = ({"model": model} if model else {}) | state
                 cases[f"{page.name}?{urlencode(query)}"] = None
     return iter(cases | dict.fromkeys((*FIRST, *MORE)))

@@ -18,7 +18,8 @@ from torch import Tensor
 from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer, build
 
-VOCAB, CONTEXT = 10, 24
+VOCAB = 10
+CONTEXT = 24
 # The score of a key that a head looks for; all others have at most half of it. e^-200 is 0 in
 # float32.
 SHARP = 400.0
@@ -29,9 +30,11 @@ TOKEN = slice(0, VOCAB)
 PLACE = slice(TOKEN.stop, TOKEN.stop + CONTEXT)
 BEFORE = slice(PLACE.stop, PLACE.stop + VOCAB)
 SAID = slice(BEFORE.stop, BEFORE.stop + VOCAB)
-D_MODEL, D_HEAD = SAID.stop, VOCAB + CONTEXT
+D_MODEL = SAID.stop
+D_HEAD = VOCAB + CONTEXT
 # Two halves of a head's numbers: one for tokens, one for places.
-H_TOKEN, H_PLACE = slice(0, VOCAB), slice(VOCAB, D_HEAD)
+H_TOKEN = slice(0, VOCAB)
+H_PLACE = slice(VOCAB, D_HEAD)
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,8 @@ def induction() -> Head:
     first token has no token before it: a previous-token head has written the token itself there, so
     its score is lowered.
     """
-    ask, lowered = torch.zeros(CONTEXT, CONTEXT), torch.zeros(CONTEXT, CONTEXT)
+    ask = torch.zeros(CONTEXT, CONTEXT)
+    lowered = torch.zeros(CONTEXT, CONTEXT)
     ask[:, 0], lowered[0, 0] = SHARP, -2.0
     return _head(
         _matrix((TOKEN, H_TOKEN, SHARP), (PLACE, H_PLACE, ask)),

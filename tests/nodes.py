@@ -113,7 +113,8 @@ def at_last_tag() -> Counter[str] | None:
 
 
 if __name__ == "__main__":
-    rooms, before = here(), at_last_tag()
+    rooms = here()
+    before = at_last_tag()
     for name, count in rooms.most_common():
         since = "" if before is None else f", {count - before[name]:+,} since the last tag"
         print(f"{name:<28} {count:>9,} of {BUDGET.get(name, 0):>9,}{since}")

@@ -137,7 +137,8 @@ class TrainingThread:
         )
         self._device = command[command.index("--device") + 1] if "--device" in command else "cpu"
         self._stderr = os.fdopen(os.dup(stderr.fileno()), "wb")  # the queue closes its own
-        self._begin, self._killed = begin, Event()
+        self._begin = begin
+        self._killed = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -85,7 +85,8 @@ def text_run(
 def task_run(name: str = "run", *, options: dict[str, Any] | None = None, **settings: Any) -> Path:
     """A run on a task, written down."""
     copying = task("copy", vocab=VOCAB, lag=3, length=CONTEXT + 1)
-    source, config = TaskSource(copying), tiny(n_layer=1)
+    source = TaskSource(copying)
+    config = tiny(n_layer=1)
     return _prepared(
         options or {},
         name=name,

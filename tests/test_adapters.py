@@ -29,7 +29,8 @@ def test_it_ships_as_its_adapter_alone_and_its_base_is_the_model_it_names() -> N
     assert (folder / "model.safetensors").stat().st_size < (
         checkpoints.BUNDLED / "finetune" / "model.safetensors"
     ).stat().st_size / 10
-    lm, base = gptviz.load("finetune-lora"), gptviz.load("pretrain")
+    lm = gptviz.load("finetune-lora")
+    base = gptviz.load("pretrain")
     assert isinstance(lm.model, MergedTransformer)
     assert lm.base is not None
     assert (lm.base.name, base.base) == ("pretrain", None)

@@ -25,7 +25,8 @@ def test_a_word_of_several_tokens_has_the_product_of_their_probabilities(
     found = lm.answers(["the f", "a "], ["ox", "dog"])
     for i, sentence in enumerate(("the f", "a ")):
         for j, word in enumerate(("ox", "dog")):
-            ids, wanted = lm.tokenizer.encode(sentence).ids, 1.0
+            ids = lm.tokenizer.encode(sentence).ids
+            wanted = 1.0
             for token in lm.tokenizer.encode(word).ids:
                 wanted *= float(
                     lm.model(torch.tensor([ids]))[0, -1].detach().double().softmax(-1)[token]
@@ -156,10 +157,8 @@ def test_a_task_is_set_on_the_command_line(capsys: Capture, home: Path) -> None:
 
 def test_the_command_rows_prints_what_the_library_says(capsys: Capture) -> None:
     told = answered(capsys, "rows", "modular", "--most", "8", "--before", "724")
-    lm, earlier = (
-        gptviz.load("modular", device="cpu"),
-        gptviz.load("modular", device="cpu", step=724),
-    )
+    lm = gptviz.load("modular", device="cpu")
+    earlier = gptviz.load("modular", device="cpu", step=724)
     rows = lm.data_rows(most=8)
     assert [row["text"] for row in told["rows"]] == [row.text for row in rows]
     assert [row["times"] for row in told["rows"]] == [row.times for row in rows]

@@ -171,7 +171,8 @@ def test_without_dropout_texts_held_out_are_told_apart_less_well() -> None:
 
 
 def test_dates_never_trained_on_are_answered_exactly(home: Path, capsys: Capture) -> None:
-    card, row = CARDS["seq2seq"], evaluated("seq2seq", capsys)
+    card = CARDS["seq2seq"]
+    row = evaluated("seq2seq", capsys)
     assert card.task == "dates"
     assert row["tokens"] == 2_000 * len("1977-03-03.")
     assert row["exact_match"] >= 0.99
@@ -200,7 +201,8 @@ def test_what_has_many_snapshots_is_small(names: list[str], most: float) -> None
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if "target" in CARDS[name].values])
 def test_a_published_number_is_reproduced(name: str) -> None:
-    target, loss = CARDS[name].values["target"], CARDS[name].validation_loss
+    target = CARDS[name].values["target"]
+    loss = CARDS[name].validation_loss
     assert target["value"] == PLANS[name].target.value  # type: ignore[union-attr]
     reached = math.exp(loss) if target["quantity"] == "perplexity" else loss
     if target["exact"]:
@@ -221,7 +223,8 @@ def test_tasks_are_solved_where_they_can_be() -> None:
 @pytest.mark.parametrize("name", ["jobs-90", "jobs-10"])
 def test_of_a_job_the_model_has_the_share_in_its_data_within_what_chance_allows(name: str) -> None:
     lm = gptviz.load(name, device="cpu")
-    task, recipe = lm.task, Recipe.from_dict(CARDS[name].recipe)
+    task = lm.task
+    recipe = Recipe.from_dict(CARDS[name].recipe)
     assert isinstance(task, Jobs)
     assert recipe.steps is not None
     assert (task.nurse, task.doctor) == {"jobs-90": (90, 10), "jobs-10": (10, 90)}[name]

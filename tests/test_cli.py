@@ -649,7 +649,8 @@ def test_a_run_begins_from_another_model_with_its_weights_and_tokens(
     text = ("--corpus", corpus, *QUICK)
     output(capsys, "train", "bigram", *text, "--steps", "2", "--name", "first")
     output(capsys, "train", "bigram", *text, "--steps", "1", "--name", "second", "--from", "first")
-    first, second = gptviz.load("first"), gptviz.load("second", step=0)
+    first = gptviz.load("first")
+    second = gptviz.load("second", step=0)
     assert torch.equal(first.model.embed.weight, second.model.embed.weight)
     assert first.tokenizer.to_json() == second.tokenizer.to_json()
     assert "change neither" in error(
@@ -695,7 +696,8 @@ def test_a_run_is_resumed_by_name_and_takes_no_other_options(
         .splitlines()[-1]
         .startswith("finished: kept as")
     )
-    unbroken, broken = gptviz.load("unbroken"), gptviz.load("broken")
+    unbroken = gptviz.load("unbroken")
+    broken = gptviz.load("broken")
     for name, value in unbroken.model.named_parameters():
         assert torch.equal(broken.model.get_parameter(name), value), name
     assert "broken is finished: begin a new run with its weights instead" in error(

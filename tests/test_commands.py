@@ -88,10 +88,12 @@ def of_lens(lm: LanguageModel, **how: Any) -> dict[str, Any]:
 
 
 def of_stream(lm: LanguageModel, position: int | None = None) -> dict[str, Any]:
-    seen, tokens = lm.stream("a cab"), list("a cab")
+    seen = lm.stream("a cab")
+    tokens = list("a cab")
     size, along = stream.shares(seen, tokens).values
     named = {"tokens": tokens, "layers": ["embed", *seen.writers], "sublayers": list(seen.writers)}
-    lengths, cosines = stream.lengths(seen, tokens).values, stream.cosines(seen, position).values
+    lengths = stream.lengths(seen, tokens).values
+    cosines = stream.cosines(seen, position).values
     return {**named, "length": lengths, "cosine": cosines, "size": size, "along": along}
 
 
@@ -283,7 +285,8 @@ def test_a_command_gives_what_the_library_gives_and_prints_it(
     asked: Asked, capsys: Capture
 ) -> None:
     words = shlex.split(asked.typed)
-    found, expected = answered(capsys, *words), asked.gives(gptviz.load(words[1]))
+    found = answered(capsys, *words)
+    expected = asked.gives(gptviz.load(words[1]))
     columns = (
         {name: [row[name] for row in found] for name in found[0]}
         if isinstance(found, list)
@@ -336,7 +339,8 @@ def test_what_a_command_cannot_take_is_said_in_one_line(typed: str, capsys: Capt
 
 
 def test_the_tables_have_the_numbers_of_the_library(capsys: Capture) -> None:
-    lm, last = gptviz.load("mine"), gptviz.load("mixed").experts("a cab")
+    lm = gptviz.load("mine")
+    last = gptviz.load("mixed").experts("a cab")
     bits = lm.fewer_bits("3bit.row", "a cab").to_dict()
     printed = output(capsys, "quantise", "mine", "--as", "3bit.row", "--prompt", "a cab")
     assert f"{bits['loss']['before']:.4f} → {bits['loss']['after']:.4f} nats" in printed
@@ -381,7 +385,8 @@ def test_of_one_layer_the_probe_gives_its_row_and_of_all_it_says_where_the_label
 
 def test_the_stream_prints_the_numbers_of_a_position(capsys: Capture) -> None:
     asked = ("stream", "mine", "--prompt", "a cab", "--position", "2")
-    found, printed = answered(capsys, *asked), output(capsys, *asked).splitlines()
+    found = answered(capsys, *asked)
+    printed = output(capsys, *asked).splitlines()
     last = [
         list(map(float, line.split()[1:])) for line in printed if line.startswith("blocks.1.mlp")
     ]

@@ -46,7 +46,8 @@ def test_a_drafter_may_have_another_number_of_unused_tokens(rows: int, home: Pat
         checkpoints.save(
             name, scrambled(tiny(vocab_size=size), seed=size), PaddedTokenizer(tokens, size), {}
         )
-    lm, drafter = gptviz.load("large", "cpu"), gptviz.load("small", "cpu")
+    lm = gptviz.load("large", "cpu")
+    drafter = gptviz.load("small", "cpu")
     found = lm.speculate("abc", drafter, 30, temperature=0)
     assert lm.tokenizer.decode(found.tokens) == lm.generate("abc", 30, temperature=0)
     drawn = lm.speculate("abc", drafter, 30, temperature=2, seed=1)

@@ -41,7 +41,8 @@ def test_a_model_on_the_gpu_computes_and_writes_what_it_does_on_the_cpu(
     assert {
         tensor.device.type for tensor in (*there.model.parameters(), *there.model.buffers())
     } == {"cuda"}
-    traced, expected = there.trace(text), here.trace(text)
+    traced = there.trace(text)
+    expected = here.trace(text)
     tolerance = 1e-3 if precision in ("stored", "float32") else 0.1
     for tap in expected:
         torch.testing.assert_close(traced[tap].cpu(), expected[tap], rtol=tolerance, atol=tolerance)

@@ -93,7 +93,8 @@ def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(
 
 def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_random_tokens() -> None:
     lm = gptviz.load("induction")
-    over_random, over_text = lm.heads(), lm.heads("5 17 3 40")
+    over_random = lm.heads()
+    over_text = lm.heads("5 17 3 40")
     for one, other in zip(over_random, over_text, strict=True):
         assert one["induction"] == other["induction"]
         assert one["previous_token"] != other["previous_token"]

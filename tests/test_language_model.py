@@ -51,7 +51,8 @@ def test_a_model_opens_as_it_was_after_a_step_whose_snapshot_was_kept(
     folder = tiny_model("mine")
     earlier = scrambled(gptviz.load("mine").model.config, seed=5)
     checkpoints.write_weights(checkpoints.snapshot_path(folder, 20), earlier)
-    then, now = gptviz.load("mine", step=20), gptviz.load("mine")
+    then = gptviz.load("mine", step=20)
+    now = gptviz.load("mine")
     assert (then.step, now.step) == (20, None)
     assert torch.equal(then.model.embed.weight, earlier.embed.weight)
     assert not torch.equal(now.model.embed.weight, earlier.embed.weight)
@@ -361,7 +362,8 @@ def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_targ
 def test_what_an_encoder_decoder_cannot_read_or_do_is_said(
     home: Path, tiny_model: TinyModel
 ) -> None:
-    lm, decoder = translator(home), gptviz.load(tiny_model())
+    lm = translator(home)
+    decoder = gptviz.load(tiny_model())
     for use in (lm.answer, lm.source, lm.trace, lm.generate, lambda text: lm.beams(text, 2)):
         with pytest.raises(ValueError, match="prompt is empty"):
             use("")
@@ -393,7 +395,8 @@ def test_an_edited_model_shares_its_weights_and_everything_it_computes_is_edited
     tiny_model: TinyModel,
 ) -> None:
     lm = gptviz.load(tiny_model())
-    prompt, before = "the fox", lm.trace("the fox")["logits"]
+    prompt = "the fox"
+    before = lm.trace("the fox")["logits"]
     edited = lm.edited(
         "blocks.1.attention.head.2",
         "blocks.0.mlp=mean",
@@ -417,7 +420,8 @@ def test_an_edited_model_shares_its_weights_and_everything_it_computes_is_edited
 
 
 def test_a_mean_is_over_all_of_a_long_reference_text(tiny_model: TinyModel) -> None:
-    lm, text = gptviz.load(tiny_model()), "the quick brown fox jumps over the lazy dog"
+    lm = gptviz.load(tiny_model())
+    text = "the quick brown fox jumps over the lazy dog"
     ids = lm.encode(text)
     pieces = [lm.model.embed(piece) for piece in ids.split(CONTEXT)]
     mean = torch.cat(pieces).mean(0)
@@ -435,7 +439,8 @@ def test_a_lens_is_fitted_once_for_the_same_weights_and_text(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_model("mine", text="abc ")
-    lm, text = gptviz.load("mine"), "a cab " * 20
+    lm = gptviz.load("mine")
+    text = "a cab " * 20
     first = lm.fitted_lens("jacobian", text)
     fits: list[str] = []
     monkeypatch.setattr(fitted_lens, "fit", lambda model, rows, kind: fits.append(kind) or first)
@@ -534,7 +539,8 @@ def test_prompts_and_answers_that_cannot_be_patched_are_named(
 
 def test_of_an_encoder_decoder_sources_are_patched_where_its_answers_part(home: Path) -> None:
     lm = translator(home)
-    clean, corrupted = "face", "fade"
+    clean = "face"
+    corrupted = "fade"
     written = [lm.decoded(text)[0] for text in (clean, corrupted)]
     pair = lm.pair(clean, corrupted)
     length = len(pair.clean) - 1
@@ -556,7 +562,8 @@ def test_the_decoder_of_a_pair_reads_what_both_answers_begin_with() -> None:
 
 
 def test_what_an_encoder_decoder_would_answer_is_what_an_edited_one_has_to_predict() -> None:
-    lm, text = gptviz.load("seq2seq"), "March 1, 1998"
+    lm = gptviz.load("seq2seq")
+    text = "March 1, 1998"
     written, ended = lm.decoded(text)
     assert ended
     targets = torch.tensor([*written, lm.special_tokens.end])
@@ -601,6 +608,7 @@ def test_of_few_tokens_the_lens_says_that_they_are_few(tiny_model: TinyModel) ->
 
 def test_copies_of_a_text_are_not_held_out_of_a_direction(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model(text="abcdefg "))
-    toward, away = ["a cab"] * 6 + ["bad"], ["a bed"] * 5 + ["fed"] * 2
+    toward = ["a cab"] * 6 + ["bad"]
+    away = ["a bed"] * 5 + ["fed"] * 2
     assert math.isnan(lm.direction(toward, away).separated)
     assert lm.turned(lm.direction(toward, away).name, toward, away) == (0, 0)

@@ -140,10 +140,8 @@ def test_neurons_read_what_the_model_writes_where_it_is_to_write_first(
     tiny_model("mine", context_length=32)
     lm = gptviz.load("mine")
     wrote = lm.generate("the fox", 50, go_on=True, seed=0, slide=16)
-    expected, activity = (
-        lm.activity("blocks.0.mlp", wrote, 50),
-        lm.activity("blocks.0.mlp", "the fox", written=50),
-    )
+    expected = lm.activity("blocks.0.mlp", wrote, 50)
+    activity = lm.activity("blocks.0.mlp", "the fox", written=50)
     np.testing.assert_allclose(activity.highest, expected.highest, rtol=1e-5, atol=1e-6)
     assert torch.cat(activity.rows).tolist() == torch.cat(lm.rows(wrote, 50)).tolist()
 
@@ -162,10 +160,8 @@ def test_a_neuron_that_is_set_is_an_edit_and_the_tokens_that_it_promotes_are_at_
         assert row == pytest.approx(
             [float(shares[labels.index(label)]) for label in guesses.axes[1].labels], abs=1e-5
         )
-    values, ends = (
-        promoted(lm.model, columns(lm.model, 1)[:, 4]),
-        lm.promoted("blocks.1.mlp.neuron.4", most=2),
-    )
+    values = promoted(lm.model, columns(lm.model, 1)[:, 4])
+    ends = lm.promoted("blocks.1.mlp.neuron.4", most=2)
     order = (-values).argsort()
     assert list(ends.axes[0].labels) == [labels[i] for i in (*order[:2], *order[-2:])]
     np.testing.assert_array_equal(ends.values, values[[*order[:2], *order[-2:]]])

@@ -41,7 +41,8 @@ from tests.tiny import TinyModel, scrambled, some_ids, tiny
 class Swish(Activation):
     """x · σ(β · x) with a learned β."""
 
-    title, equation = "Swish", "x · σ(beta · x)"
+    title = "Swish"
+    equation = "x · σ(beta · x)"
     about = "Each number times a share of it that grows with the number."
 
     def __init__(self) -> None:
@@ -55,7 +56,8 @@ class Swish(Activation):
 class Centre(Norm):
     """x - mean."""
 
-    title, equation = "Centring", "(x − mean)"
+    title = "Centring"
+    equation = "(x − mean)"
     about = "Subtracts the mean of a vector's numbers."
 
     def linear(self, x: Tensor) -> Tensor:
@@ -68,7 +70,8 @@ class Centre(Norm):
 class Steps(Centre):
     """The difference of neighbouring numbers: turned around, it is another map."""
 
-    title, equation = "Steps", "x − x of the neighbour"
+    title = "Steps"
+    equation = "x − x of the neighbour"
 
     def linear(self, x: Tensor) -> Tensor:
         return x - x.roll(1, -1)
@@ -77,7 +80,8 @@ class Steps(Centre):
 class Silent(Norm):
     """3 · tanh(x), which does not say what is linear in it."""
 
-    title, equation = "Silent", "3 · tanh(x)"
+    title = "Silent"
+    equation = "3 · tanh(x)"
     about = "Bends every number."
 
     def forward(self, x: Tensor) -> Tensor:
@@ -87,7 +91,9 @@ class Silent(Norm):
 class Halved(NormedResidual):
     """½ · x + norm(f(x))."""
 
-    title, equation, steps = "Halved", "½ · x + norm(f(x))", ("sublayer", "norm", "add")
+    title = "Halved"
+    equation = "½ · x + norm(f(x))"
+    steps = ("sublayer", "norm", "add")
     about = "Half of the stream is kept, and the sublayer's output is normalised."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -97,7 +103,9 @@ class Halved(NormedResidual):
 class Ramp(PositionEncoding):
     """x + t / context_length: every number of a vector grows with its position."""
 
-    title, equation, acts_on = "Ramp", "positions[t] = t / context_length", "embedding"
+    title = "Ramp"
+    equation = "positions[t] = t / context_length"
+    acts_on = "embedding"
     about = "A number that grows from place to place, so that the model can tell order."
 
     def __init__(self, settings: Settings) -> None:
@@ -112,7 +120,9 @@ class Ramp(PositionEncoding):
 class Near(PositionEncoding):
     """scores - |query - key|, in every head."""
 
-    title, equation, acts_on = "Near", "−|query − key|", "scores"
+    title = "Near"
+    equation = "−|query − key|"
+    acts_on = "scores"
     about = "A score falls by 1 with every step between two tokens."
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
@@ -185,7 +195,9 @@ def test_the_map_draws_it_with_its_name_its_equation_and_its_weights() -> None:
     drawn = anatomy(config, 5)
     assert sum(box.parameters for box in drawn.boxes) == parameter_count(config)
     boxes = {box.path.removeprefix("blocks.0."): box for box in drawn.boxes}
-    neurons, norm, joined = boxes["mlp.neurons"], boxes["attention.norm_after"], boxes["resid_mid"]
+    neurons = boxes["mlp.neurons"]
+    norm = boxes["attention.norm_after"]
+    joined = boxes["resid_mid"]
     assert neurons.equation == "neurons = up · σ(beta · up)"
     assert [piece.symbol for piece in neurons.pieces] == ["neurons", "beta"]
     assert f"Swish: {Swish.about}" in neurons.about
@@ -213,11 +225,9 @@ def test_the_map_shows_every_value_of_a_pass() -> None:
 class Gated(NormedResidual):
     """x + σ(x) · f(norm(x)), which is no sum of x and f."""
 
-    title, equation, steps = (
-        "Gated by the stream",
-        "x + σ(x) · f(norm(x))",
-        ("norm", "sublayer", "add"),
-    )
+    title = "Gated by the stream"
+    equation = "x + σ(x) · f(norm(x))"
+    steps = ("norm", "sublayer", "add")
     about = "The stream decides how much of the sublayer's output is added."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -227,7 +237,8 @@ class Gated(NormedResidual):
 def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_not_say_how_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ids, asked = some_ids()[0].tolist(), torch.ones(8, 12, dtype=torch.float64)
+    ids = some_ids()[0].tolist()
+    asked = torch.ones(8, 12, dtype=torch.float64)
     stream = Stream(scrambled(tiny(residual="halved", positions="ramp", activation="swish")), ids)
     added = stream.added(stream.pull(HEAD, asked))
     assert sum(float(values[-1]) for values in added.values()) == pytest.approx(
@@ -271,7 +282,8 @@ def test_the_page_attribution_takes_a_new_residual_apart_and_names_a_norm_that_i
 @pytest.mark.parametrize("kind", [Centre, Steps])
 def test_weights_are_read_and_written_through_a_new_norm(kind: type[Norm]) -> None:
     """Their scale is 1, so that these norms are nothing but linear."""
-    norm, generator = kind(6, gain=True, bias=False), torch.Generator().manual_seed(0)
+    norm = kind(6, gain=True, bias=False)
+    generator = torch.Generator().manual_seed(0)
     torch.nn.init.normal_(norm.get_parameter("weight"), generator=generator)
     rows, columns, x, y = (
         torch.randn(shape, generator=generator) for shape in ((4, 6), (6, 3), (6,), (3,))
@@ -310,7 +322,8 @@ def test_positions_shows_a_new_kind_of_a_model_and_beside_another(
 
 
 def test_the_numbers_of_a_new_kind_are_its_own() -> None:
-    ramp, near = build(tiny(positions="ramp"), seed=0), build(tiny(positions="near"), seed=0)
+    ramp = build(tiny(positions="ramp"), seed=0)
+    near = build(tiny(positions="near"), seed=0)
     assert positions.vectors(ramp, "ramp").values[:, 0] == pytest.approx([t / 8 for t in range(8)])
     assert (positions.score_bias(near, "near").values == [[-float(d) for d in range(8)]] * 3).all()
 

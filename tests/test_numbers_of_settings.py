@@ -48,7 +48,8 @@ def test_every_number_of_every_method_is_checked_before_anything_is_computed(
 ) -> None:
     if name in CHECKED_BY_ITSELF:
         return
-    low, high = RANGES[name].low, RANGES[name].high
+    low = RANGES[name].low
+    high = RANGES[name].high
     beyond = [*([] if low is None else [low - 1]), *([] if high is None else [high + 1])]
     wrong = [*NO_NUMBERS, *beyond, *([1.5] if RANGES[name].kind == "whole" else [])]
     if RANGES[name].high is None:

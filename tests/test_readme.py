@@ -122,7 +122,8 @@ def test_the_map_of_the_house_has_every_room_and_no_other() -> None:
 def test_an_example_runs_and_gives_the_answers_that_its_comments_say(
     example: str, home: Path
 ) -> None:
-    lines, known = example.splitlines(), dict[str, object]()
+    lines = example.splitlines()
+    known = dict[str, object]()
     for statement in ast.parse(example).body:
         if not isinstance(statement, ast.Expr):
             exec(compile(ast.Module([statement], []), "README.md", "exec"), known)

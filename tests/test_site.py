@@ -49,10 +49,8 @@ def test_every_command_and_every_option_is_there(site: Path) -> None:
 
 
 def test_every_word_and_every_public_name_is_there(site: Path) -> None:
-    words, library = (
-        text_of(site / "words.html"),
-        (site / "reference.html").read_text(encoding="utf-8"),
-    )
+    words = text_of(site / "words.html")
+    library = (site / "reference.html").read_text(encoding="utf-8")
     assert all(" ".join(one.split()) in words for each in MEANINGS.items() for one in each)
     public = [
         getattr(gptviz.LanguageModel, name)

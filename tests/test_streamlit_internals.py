@@ -127,7 +127,9 @@ def test_controls_read_the_address_again(reads_again: bool, letter: str) -> None
 
 
 def test_what_is_shown_outside_the_cache_is_not_part_of_what_is_cached() -> None:
-    inside, within, after = [], [], []
+    inside = []
+    within = []
+    after = []
 
     @st.cache_data(max_entries=1)
     def computed() -> int:
@@ -183,7 +185,8 @@ def test_a_page_that_ran_without_a_server_names_its_elements() -> None:
     at = AppTest.from_function(page_of_elements, default_timeout=PATIENCE).run()
     assert not at.exception
     elements = Element(at.main).inside or []
-    view, shown = elements.pop(7), {element.kind: element for element in elements}
+    view = elements.pop(7)
+    shown = {element.kind: element for element in elements}
     lost = changed(
         "exported pages, `gptviz.show`, “Take home” and the check of lessons lose elements: see "
         "`takehome/page.py`"
@@ -334,7 +337,8 @@ def sent(flushed: int, interrupted: int) -> list[ForwardMsg]:
         flushed: how many messages of the page have been sent before that.
         interrupted: after how many messages the first of the two runs is ended by the second.
     """
-    queue, received = ForwardMsgQueue(), list[ForwardMsg]()
+    queue = ForwardMsgQueue()
+    received = list[ForwardMsg]()
     for number, one in enumerate(drawn_by_the_page()):
         if number == flushed:
             received += queue.flush()

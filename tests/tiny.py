@@ -20,7 +20,8 @@ from gptviz.model.parts.qk_norms import QK_NORMS
 from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.text import BPETokenizer
 
-VOCAB, CONTEXT = 11, 8
+VOCAB = 11
+CONTEXT = 8
 TinyModel = Callable[..., Path]
 # Fields of models whose blocks read no more than what the block before left in the stream.
 NO_SHORTCUTS = {"smear": 0, "mix_embedding": False, "backout": False, "value_gate": 0}

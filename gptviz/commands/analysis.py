@@ -52,10 +52,8 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
         def add_options(this: Parser) -> None:
             add_model(this)
             for parameter in parameters:
-                about, is_needed = (
-                    (SHARED | told)[parameter.name],
-                    parameter.default is parameter.empty and pairs is None,
-                )
+                about = (SHARED | told)[parameter.name]
+                is_needed = parameter.default is parameter.empty and pairs is None
                 _add_option(this, parameter, hints[parameter.name], about, is_needed=is_needed)
             if pairs is not None:
                 pairs.add_option(this)
@@ -87,10 +85,12 @@ def _add_option(
     this: Parser, parameter: inspect.Parameter, hint: Any, about: str, *, is_needed: bool
 ) -> None:
     """Add the option of a parameter, whose type is `hint`."""
-    kind, default = get_args(hint)[0] if NoneType in get_args(hint) else hint, parameter.default
+    kind = get_args(hint)[0] if NoneType in get_args(hint) else hint
+    default = parameter.default
     what: dict[str, Any] = {}
     if get_origin(kind) is list:
-        kind, what = get_args(kind)[0], {"action": "append"}
+        kind = get_args(kind)[0]
+        what = {"action": "append"}
     if kind is bool:
         what = {"action": "store_true"}
     elif get_origin(kind) is Literal:

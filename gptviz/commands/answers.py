@@ -50,7 +50,8 @@ def answers(options: argparse.Namespace) -> Shown:
     models = [opened(options, name) for name in names]
     task = models[0].task
     known = ((), ()) if task is None else task.questions()
-    sentences, words = list(options.sentence or known[0]), list(options.word or known[1])
+    sentences = list(options.sentence or known[0])
+    words = list(options.word or known[1])
     if not sentences or not words:
         raise UsageError(
             f"{options.name} has learned no task with questions of its own: give --sentence and "
@@ -62,7 +63,8 @@ def answers(options: argparse.Namespace) -> Shown:
         for name in names
         for what in ("", ": its data", ": chance from", "to")
     ]
-    rows, near = list[list[str]](), list[str]()
+    rows = list[list[str]]()
+    near = list[str]()
     for row in zip(*(content["answers"] for content in each_model), strict=True):
         shares = [answer[key] for answer in row for key in ("probability", "share", "low", "high")]
         cells = ["–" if share is None else f"{100 * share:.1f} %" for share in shares]

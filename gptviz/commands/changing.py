@@ -38,7 +38,8 @@ def quantise(
     from gptviz.machine.memory import in_bytes
 
     fewer = lm.fewer_bits(as_, prompt, matrix=matrix)
-    weight, moved = fewer.weight, fewer.divergence
+    weight = fewer.weight
+    moved = fewer.divergence
     lines: Lines = [
         f"{lm.name} with {', '.join(fewer.edits)} (simulated: computed with in float32)",
         f"its weights take {in_bytes(weight.kept)}, in float32 {in_bytes(weight.float32)}; "
@@ -55,7 +56,8 @@ def quantise(
         )
         lines.append(f"no loss: {why}")
     if moved is not None:
-        mean, last = moved.mean(), moved[-1]
+        mean = moved.mean()
+        last = moved[-1]
         lines.append(
             f"guesses move by {mean:.4g} nats on average (Kullback–Leibler divergence), the last "
             f"one by {last:.4g}"
@@ -222,11 +224,9 @@ def _restored(patched: Patched) -> Lines:
                 f"it is shown from a correlation of {TRUSTED} on: leave --preview out to compute "
                 "every patch",
             ]
-    shares, by, labels = (
-        patched.restored.values.tolist(),
-        patched.places.name,
-        patched.places.labels,
-    )
+    shares = patched.restored.values.tolist()
+    by = patched.places.name
+    labels = patched.places.labels
     cells = sorted(
         (-share, block, place)
         for block, row in enumerate(shares)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gptviz.text import Encoding
 
 # Of a name with more letters than any path has that is meant, so many letters are said.
-LONGEST_WORD, KEPT = 400, 80
+LONGEST_WORD = 400
+KEPT = 80
 INTERRUPTED = 130  # the exit status of what Ctrl-C ended, as shells have it
 
 

@@ -99,7 +99,8 @@ def compare(options: argparse.Namespace) -> Shown:
     ):
         options.other = base.name
     a = _side(options, options.name, options.step, options.without, options.prompt)
-    name, prompt = options.other or options.name, options.b_prompt or options.prompt
+    name = options.other or options.name
+    prompt = options.b_prompt or options.prompt
     b = _side(options, name, options.b_step, options.b_without, prompt)
     if options.what == "weights" and options.matrix is not None:
         from gptviz.interp.compare import singular_values
@@ -164,7 +165,8 @@ def _weights(a: Side, b: Side, compared: Compared) -> Shown:
     """How far each matrix of B is from that of A, and with a text how far its guesses move."""
     from gptviz.interp import compare
 
-    shares, moved = compare.relative(compared), compare.moved_guesses(a, b)
+    shares = compare.relative(compared)
+    moved = compare.moved_guesses(a, b)
     columns = (compared.a.values, compared.b.values, compared.difference.values, shares.values)  # type: ignore[union-attr]
     numbers = zip(*(column.ravel().tolist() for column in columns), strict=True)
     blocks, matrices = (axis.labels for axis in shares.axes)

@@ -52,7 +52,8 @@ def evaluate(
 
     if dictionary is not None:
         return quality_shown(lm.dictionary_quality(dictionary, text_of(corpus)))
-    own, everything = lm.card.source, split == "all"
+    own = lm.card.source
+    everything = split == "all"
     if corpus is not None:  # split as the model's own data
         fraction = own.get("fraction") if own else None
         source = source_of_path(
@@ -86,7 +87,8 @@ def evaluate(
             f"{lm.name} has a loss of {result.loss:.4g} nats: these are not the weights of a "
             "trained model"
         )
-    perplexity, per_token = math.exp(result.loss), source.unit == "token"
+    perplexity = math.exp(result.loss)
+    per_token = source.unit == "token"
     content: dict[str, Any] = {
         "loss": result.loss,
         "accuracy": result.accuracy,

@@ -92,11 +92,9 @@ def circuit(
         reference: the text that means are taken over for the check; default: the prompt.
     """
     graph = lm.circuit(prompt, token, position, against, share)
-    checked, piece, label = (
-        lm.check_circuit(graph, reference),
-        lm.tokenizer.piece,
-        lm.tokenizer.label,
-    )
+    checked = lm.check_circuit(graph, reference)
+    piece = lm.tokenizer.piece
+    label = lm.tokenizer.label
     nodes: list[dict[str, Any]] = [
         {
             "name": "logit" if node.unit is None else node.unit.name,

@@ -108,7 +108,8 @@ def _export_model(options: argparse.Namespace) -> Shown:
                 f"{options.name} is a page: name the model that it is to show, with --model NAME"
             ) from None
         raise
-    chosen, with_snapshots = FORMATS[options.format], not options.without_snapshots
+    chosen = FORMATS[options.format]
+    with_snapshots = not options.without_snapshots
     if options.weights is not None:
         if options.format != "gguf":
             raise UsageError(

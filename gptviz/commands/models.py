@@ -16,7 +16,8 @@ def models(options: argparse.Namespace) -> Shown:
     from gptviz.runs import checkpoints
 
     hidden = checkpoints.hidden()
-    rows, cells = [], []
+    rows = []
+    cells = []
     for name, folder in checkpoints.folders().items():
         known, loss = _row(folder)
         row = {"name": name, **known} | ({"hides": str(hidden[name])} if name in hidden else {})
@@ -43,7 +44,8 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     from gptviz.runs.divergence import diverged
 
     try:
-        card, config = checkpoints.read_card(folder), checkpoints.read_config(folder)
+        card = checkpoints.read_card(folder)
+        config = checkpoints.read_config(folder)
         checkpoints.check_weights(folder, config)
     except checkpoints.CheckpointError as error:
         return {"error": str(error)}, ""

@@ -53,11 +53,9 @@ def context(
         use = lm.context_use(prompt, how)
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
-    windows, means, places = (
-        list(use.by_window.windows),
-        use.by_window.mean.tolist(),
-        list(use.left_out.places),
-    )
+    windows = list(use.by_window.windows)
+    means = use.by_window.mean.tolist()
+    places = list(use.left_out.places)
     labels = [lm.tokenizer.label(i) for i in use.ids]
     content = {
         "tokens": [token_text(lm, i) for i in use.ids],
@@ -96,8 +94,10 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
             f"there is no block {block}: blocks are counted from 0 to {config.n_layer - 1}"
         )
     weights = lm.experts(prompt)
-    shares, names = load(weights).values, weights.axes[2].labels
-    content, rows = list[dict[str, Any]](), list[tuple[str, ...]]()
+    shares = load(weights).values
+    names = weights.axes[2].labels
+    content = list[dict[str, Any]]()
+    rows = list[tuple[str, ...]]()
     for at in range(config.n_layer) if block is None else [block]:
         for expert, name in enumerate(names):
             tokens = [token._asdict() for token in taken(weights, at, expert)[:TOKENS]]
@@ -242,11 +242,10 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Shown
     def middle(row: list[float]) -> float:
         return median(row) if position is None else row[position]
 
-    tokens, layers = (
-        [lm.tokenizer.piece(token) for token in seen.ids],
-        [layer.name for layer in seen.layers],
-    )
-    length, cosine = lengths(seen, tokens).values.tolist(), cosines(seen, position).values.tolist()
+    tokens = [lm.tokenizer.piece(token) for token in seen.ids]
+    layers = [layer.name for layer in seen.layers]
+    length = lengths(seen, tokens).values.tolist()
+    cosine = cosines(seen, position).values.tolist()
     size, along = shares(seen, tokens).values.tolist()
     turned = ["", *(f"{row[place]:.3f}" for place, row in enumerate(cosine[1:]))]
     sizes = (f"{middle(row):.4g}" for row in length)
@@ -324,7 +323,9 @@ def _languages(lm: LanguageModel) -> Shown:
     from gptviz.text.tokenizers.pieces import cost
 
     costs = {name: cost(lm.tokenizer, text) for name, text in examples().items()}
-    content, rows, usual = list[dict[str, Any]](), list[list[str]](), costs[FIRST].tokens
+    content = list[dict[str, Any]]()
+    rows = list[list[str]]()
+    usual = costs[FIRST].tokens
     for name, size in costs.items():
         about = {"text": name, **picked(size, "tokens", "tokens_per_word", "bytes_per_token")}
         content.append(about | {"not_in_the_vocabulary": size.lacking})

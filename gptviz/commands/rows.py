@@ -16,7 +16,8 @@ from .printing import Lines, Shown, Table
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
-SHOWN, LONGEST = 12, 60
+SHOWN = 12
+LONGEST = 60
 
 
 @analysis(147)

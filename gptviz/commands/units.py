@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 # The neurons listed, and the tokens of a neuron or a head.
-LISTED, TOKENS = 20, 10
+LISTED = 20
+TOKENS = 10
 # Of a head, tokens that stand less often in the text are not listed.
 OFTEN = 3
 # The tokens of a context before and after the one at which the neuron is active.
-BEFORE, BEHIND = 20, 5
+BEFORE = 20
+BEHIND = 5
 NUMBERS = ("largest", "smallest", "active", "effect")
 
 
@@ -126,10 +128,8 @@ def neurons(
 
 
 def _ranking(seen: Activity, by: str) -> Shown:
-    order, numbers = (
-        seen.ranked(by),
-        {name: values.tolist() for name, values in picked(seen, *NUMBERS).items()},
-    )
+    order = seen.ranked(by)
+    numbers = {name: values.tolist() for name, values in picked(seen, *NUMBERS).items()}
     content = [
         {"block": seen.layer.block, "neuron": n} | {name: of[n] for name, of in numbers.items()}
         for n in order

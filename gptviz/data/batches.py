@@ -80,7 +80,8 @@ class Windows:
             )
         self.ids = training
         self.windows = training.unfold(0, context + 1, 1)  # [N - context, context + 1], a view
-        self.held_out, self.context = validation, context
+        self.held_out = validation
+        self.context = context
 
     def training(self, size: int, seed: int) -> Batch:
         """Windows at random places: all but the last token of each predict all but the first."""
@@ -122,7 +123,8 @@ class Generated:
         held_out = self.task.held_out()
         if held_out.part is None:
             return {}
-        batch, part = _batch(held_out), torch.from_numpy(held_out.part)
+        batch = _batch(held_out)
+        part = torch.from_numpy(held_out.part)
         every = enumerate(self.task.parts)
         return {
             name: list(_in_pieces(Batch((batch.inputs[0][part == i],), batch.targets[part == i])))
@@ -184,7 +186,8 @@ def consecutive_windows(
         raise ValueError(f"a loss needs at least 2 tokens, the text has {len(ids)}")
     whole = (len(ids) - 1) // context * context
     # [windows, context]
-    inputs, targets = ids[:whole].view(-1, context), ids[1 : whole + 1].view(-1, context)
+    inputs = ids[:whole].view(-1, context)
+    targets = ids[1 : whole + 1].view(-1, context)
     rows = max(tokens // context, 1)
     for start in range(0, len(inputs), rows):
         yield Batch((inputs[start : start + rows],), targets[start : start + rows])

@@ -50,7 +50,8 @@ class LabelledSource(SplitSource[LabelledTexts]):
     tokenizer_kinds: ClassVar = ("words",)
     unit: ClassVar = "text"
     usually_lacking: ClassVar = 0.2  # rare words
-    read, parse = staticmethod(read_labelled), staticmethod(labelled_of)
+    read = staticmethod(read_labelled)
+    parse = staticmethod(labelled_of)
 
     labelled: LabelledTexts = field(hash=False)
     fraction: float = 0.9
@@ -213,7 +214,8 @@ class LabelledSource(SplitSource[LabelledTexts]):
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> LabelledSource:
-        name, sha256 = content["labelled"], content["sha256"]
+        name = content["labelled"]
+        sha256 = content["sha256"]
         labelled = GENERATED[name]() if name in GENERATED else None
         if labelled is None or labelled.sha256 != sha256:
             labelled = LabelledTexts.from_canonical(name, recall(name, sha256).text)

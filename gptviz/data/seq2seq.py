@@ -89,7 +89,10 @@ class PairData:
         held_out: list[SourceAndAnswer],
         known: Sequence[SourceAndAnswer] = (),
     ) -> None:
-        self.tokenizer, self.draw, self.held_out, self.known = tokenizer, draw, held_out, known
+        self.tokenizer = tokenizer
+        self.draw = draw
+        self.held_out = held_out
+        self.known = known
 
     def training(self, size: int, seed: int) -> Batch:
         return batch_of(self.draw(size, np.random.default_rng(seed)), self.tokenizer)
@@ -281,7 +284,8 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
 
     kind: ClassVar = "pairs"
     tokenizer_kinds: ClassVar = ("characters", "bpe")
-    read, parse = staticmethod(read_pairs), staticmethod(pairs_of)
+    read = staticmethod(read_pairs)
+    parse = staticmethod(pairs_of)
 
     pairs: Pairs = field(hash=False)
     fraction: float = 0.9

@@ -270,7 +270,8 @@ class FileSource(Source):
 
 def first_of(texts: Iterable[str]) -> list[str]:
     """The first of some texts, with about `LONGEST_EXCERPT` characters together."""
-    first, length = list[str](), 0
+    first = list[str]()
+    length = 0
     for text in texts:
         if length >= LONGEST_EXCERPT:
             break

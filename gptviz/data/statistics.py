@@ -17,7 +17,8 @@ from gptviz.text import Tokenizer
 from .batches import NOT_COUNTED, Batch
 from .source import Source
 
-PADDING, NO_TARGET = "", "·"
+PADDING = ""
+NO_TARGET = "·"
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,8 @@ class TextSource(FileSource):
     tokenizer_kinds: ClassVar = ("characters", "bpe")
     has_right_answers: ClassVar = False
     is_long: ClassVar = True
-    read, parse = staticmethod(read_corpus), staticmethod(corpus_of)
+    read = staticmethod(read_corpus)
+    parse = staticmethod(corpus_of)
 
     corpus: Corpus
     fraction: float = 0.9
@@ -245,7 +246,8 @@ class TaskSource(GeneratedSource):
         """Its continuation of the task's first question, or of the beginning of a held-out
         sequence, by the likeliest tokens.
         """
-        batch, end = next(iter(data.validation())), self.end
+        batch = next(iter(data.validation()))
+        end = self.end
         if asked := self.task.questions()[0]:
             prompt = torch.tensor(tokenizer.encode(asked[0]).ids)
             return continued(

@@ -12,7 +12,8 @@ LEAST_TOKENS = 8
 # The other costs of a forward pass, expressed as a number of multiplications: reading the weights
 # (as much as
 # this many tokens cost), and calling the parts of a block.
-PASS_TOKENS, BLOCK_COST = 4, 1e6
+PASS_TOKENS = 4
+BLOCK_COST = 1e6
 
 
 def affordable(model: Transformer, length: int, tokens: int, budget: float = BUDGET) -> int:

@@ -220,7 +220,9 @@ def beam_search(
     longest = _longest(model, longest)
     decoder = Decoder(model, source[None], start, width, never)
     nodes = [BeamNode(None, start, 0.0, 0.0, 0, kept=True, finished=False)]
-    beam, done = [0], list[int]()  # indices of nodes
+    # indices of nodes
+    beam = [0]
+    done = list[int]()
     for depth in range(1, longest + 1):
         steps = decoder.logits()[: len(beam)].cpu().double().log_softmax(-1)  # [beam, vocab_size]
         candidates = _continued(nodes, beam, steps, depth, width - len(done), end)
@@ -241,7 +243,8 @@ def beam_search(
         decoder.grow(torch.tensor([node.token for node in continued], device=device), parents)
     answers = []
     for index in done + beam:
-        last, ids = nodes[index], tuple(nodes[i].token for i in _path(nodes, index)[1:])
+        last = nodes[index]
+        ids = tuple(nodes[i].token for i in _path(nodes, index)[1:])
         score = last.total / last.depth**length_penalty
         answers.append(
             Hypothesis(index, ids[:-1] if last.finished else ids, last.total, score, last.finished)

@@ -110,13 +110,11 @@ class Generation(Iterator[GenerationStep]):
                 f"slide is {slide}; it must be from 1 to the context of "
                 f"{model.config.context_length}"
             )
-        self.model, self.sampling, self.slide, self.tap, self.never = (
-            model,
-            sampling or Sampling(),
-            slide,
-            tap,
-            never,
-        )
+        self.model = model
+        self.sampling = sampling or Sampling()
+        self.slide = slide
+        self.tap = tap
+        self.never = never
         self.device = model.embed.weight.device
         self.ids = ids.to(self.device)[None]  #: [1, T], the tokens so far, on the model's device
         self.prompt_length = self.ids.shape[1]  #: how many of them are the prompt
@@ -151,7 +149,8 @@ class Generation(Iterator[GenerationStep]):
 
     def _pass(self, at: slice, tap: Tap) -> Tensor:
         """The logits [1, 1, vocab_size] after the tokens `at`."""
-        ids, cache = self.ids[:, at], self.cache
+        ids = self.ids[:, at]
+        cache = self.cache
         if cache is not None and cache.length and ids.shape[1] == 1 and tap.only_patterns:
             if self._step is None or self._step.cache is not cache:
                 self._step = OneToken.of(self.model, cache)
@@ -161,7 +160,8 @@ class Generation(Iterator[GenerationStep]):
 
     def _passes(self) -> list[slice]:
         """The tokens of each forward pass that is still missing; the last pass gives the logits."""
-        window, cache = self.window, self.cache
+        window = self.window
+        cache = self.cache
         if cache is None:
             return [window]
         # These tokens fill the cache at once, and the others follow one by one. They depend on
@@ -223,5 +223,7 @@ class Generation(Iterator[GenerationStep]):
         """Go on from the state of a generation of the same model and prompt: nothing of it is
         computed again.
         """
-        self.ids, self._cached_from, self._logits = held.ids, held.cached_from, held.logits
+        self.ids = held.ids
+        self._cached_from = held.cached_from
+        self._logits = held.logits
         self.cache = held.cache and held.cache.copy()

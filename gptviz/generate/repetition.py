@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 # The end of a text is a loop if it is repeated at least this often and has at least this many
 # tokens in all: less may be chance.
-ROUNDS, LEAST_TOKENS = 3, 12
+ROUNDS = 3
+LEAST_TOKENS = 12
 
 
 class Loop(NamedTuple):

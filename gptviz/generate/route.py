@@ -22,7 +22,8 @@ from .tree import Choice, TreeNode
 # The settings that a line need not name.
 START = Sampling()
 
-_WHOLE, _REAL = r"[0-9]{1,9}", r"[0-9]{1,16}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?"
+_WHOLE = r"[0-9]{1,9}"
+_REAL = r"[0-9]{1,16}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?"
 _PART = re.compile(rf"([nfks])({_WHOLE})|([tp])({_REAL})")
 _LINE = re.compile(rf"((?:[nfks]{_WHOLE}|[tp]{_REAL})+)_([0-9a-f]{{6}})")
 
@@ -43,13 +44,15 @@ class Route:
     @property
     def line(self) -> str:
         """The route as a line."""
-        parts, now = [], START
+        parts = []
+        now = START
         for choice, group in groupby(self.choices):
             count = len(list(group))
             if isinstance(choice, int):
                 parts += [f"f{choice}"] * count
             else:
-                old, new = _settings(now), _settings(choice)
+                old = _settings(now)
+                new = _settings(choice)
                 changes = [
                     f"{letter}{number.removesuffix('.0')}"
                     for letter, number in new.items()
@@ -70,7 +73,8 @@ class Route:
         choices: list[Choice] = []
         now = START
         for part in _PART.finditer(whole[1]):
-            letter, number = part[1] or part[3], part[2] or part[4]
+            letter = part[1] or part[3]
+            number = part[2] or part[4]
             match letter:
                 case "n":
                     if len(choices) + int(number) > most:

@@ -24,7 +24,9 @@ from gptviz.model import Transformer
 from .generation import Generation
 from .sampling import Sampling, check_finite, draw, ledger, uniform
 
-DRAFTED, MOST_DRAFTED = 4, 16  # tokens that one round drafts by default, and may draft
+# tokens that one round drafts by default, and may draft
+DRAFTED = 4
+MOST_DRAFTED = 16
 # Of the random numbers of a position: the first draws its token, as without a drafter; the others
 # accept it, or replace it.
 DRAWS, ACCEPTS, REPLACES = range(3)
@@ -60,12 +62,15 @@ class ModelDrafter:
         never: Sequence[int] = (),
         vocab_size: int | None = None,
     ) -> None:
-        self.model, self.sampling, self.never = model, sampling or Sampling(), never
+        self.model = model
+        self.sampling = sampling or Sampling()
+        self.never = never
         self.vocab_size = vocab_size or model.config.vocab_size
         self._grown: Generation | None = None
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
-        grown, proposals = self._after(list(ids)), []
+        grown = self._after(list(ids))
+        proposals = []
         for _ in range(most):
             position = grown.ids.shape[1]
             check_finite(grown.logits, position)
@@ -112,7 +117,8 @@ class LookupDrafter:
     def __init__(self, vocab_size: int, n: int = 3) -> None:
         if n < 1:
             raise ValueError(f"n is {n}; at least 1 of the last tokens must be looked for")
-        self.vocab_size, self.n = vocab_size, n
+        self.vocab_size = vocab_size
+        self.n = n
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
         """The `most` tokens after that place, or none if the text has no such place; a copy may run
@@ -281,8 +287,12 @@ class Speculation:
                 "the model looks ahead (a full mask), so one pass cannot judge several tokens: "
                 "use a causal model"
             )
-        self.model, self.drafter, self.sampling = model, drafter, sampling or Sampling()
-        self.most_drafted, self.never, self.ends = most_drafted, never, ends
+        self.model = model
+        self.drafter = drafter
+        self.sampling = sampling or Sampling()
+        self.most_drafted = most_drafted
+        self.never = never
+        self.ends = ends
         self.ids: list[int] = ids.tolist()  #: the tokens so far
         self._cache = model.new_cache(room=len(self.ids) + most_drafted + 1)
 
@@ -358,13 +368,15 @@ def judged(
     left = large[-1]  # what the token after the accepted ones is drawn from
     which = DRAWS
     for index, (token, distribution) in enumerate(proposals):
-        p, q = float(large[index, token]), float(distribution[token])
+        p = float(large[index, token])
+        q = float(distribution[token])
         number = float(uniform(seed, position + index, ACCEPTS + 1)[ACCEPTS])
         drafted.append(Drafted(position + index, token, q, p, number, accepted=number * q < p))
         if not drafted[-1].accepted:
             above = (large[index] - distribution).clamp(min=0)
             # Nothing is left only where both are the same but for rounding.
-            left, which = (above / above.sum() if above.any() else large[index]), REPLACES
+            left = above / above.sum() if above.any() else large[index]
+            which = REPLACES
             drafted += [
                 Drafted(
                     position + after, proposal.token, float(proposal.distribution[proposal.token])

@@ -161,7 +161,8 @@ class Tree:
         length = generation.ids.shape[1]
         if length != generation.prompt_length:
             raise ValueError("the generation has already drawn tokens: a tree begins at the prompt")
-        self.generation, self.n_candidates = generation, n_candidates
+        self.generation = generation
+        self.n_candidates = n_candidates
         self.most_nodes = most_nodes
         self.prompt = generation.ids[0].tolist()
         self.nodes = {ROOT: TreeNode(ROOT, None, length - 1, self.prompt[-1])}  #: by id
@@ -181,7 +182,8 @@ class Tree:
 
     def path(self, node: int | None = None) -> list[TreeNode]:
         """The nodes from the first token after the prompt to `node` (default: the current one)."""
-        at, path = self.nodes[self.current if node is None else node], []
+        at = self.nodes[self.current if node is None else node]
+        path = []
         while at.parent is not None:
             path.append(at)
             at = self.nodes[at.parent]
@@ -250,7 +252,8 @@ class Tree:
         Tokens that are here already stay as they are. `origin` describes the text, or where each
         token comes from. A ValueError if the vocabulary has no such token.
         """
-        here, self.current = self.current, ROOT
+        here = self.current
+        self.current = ROOT
         for token, origin_of_token in zip(
             tokens, repeat(origin) if isinstance(origin, str) else origin, strict=False
         ):
@@ -279,7 +282,8 @@ class Tree:
         self.after()
         if self._at != self.current:
             self._bring_generation_to(self.current)
-        here, held = self.current, self.generation.held()
+        here = self.current
+        held = self.generation.held()
         try:
             yield
         finally:
@@ -328,7 +332,8 @@ class Tree:
         self._bring_generation_to(at)
         self._attended.rows.clear()
         logits = self.generation.logits[0].cpu()
-        config, start = self.generation.model.config, self.generation.window.start
+        config = self.generation.model.config
+        start = self.generation.window.start
         attention = (
             torch.stack(self._attended.rows).cpu()
             if config.n_layer
@@ -364,7 +369,8 @@ class Tree:
             likeliest = possible.topk(
                 min(self.n_candidates, len(possible) - len(never))
             ).indices.tolist()
-            before, after = stages.before, stages.after
+            before = stages.before
+            after = stages.after
             candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
             chosen = token, drawn, logprob, float(after[token].log()), here.total + logprob
             node = TreeNode(self._next, here.id, here.position + 1, *chosen, candidates, origin)
@@ -398,7 +404,9 @@ class Tree:
         """Put the path to `node` into the generation; the beginning that both paths share is not
         computed again.
         """
-        left, right, tokens = self.nodes[self._at], self.nodes[node], []
+        left = self.nodes[self._at]
+        right = self.nodes[node]
+        tokens = []
         while left.id != right.id:
             if left.position > right.position:
                 left = self._parent(left)

@@ -38,7 +38,9 @@ from .units.head_weights import copying
 
 T = TypeVar("T")
 
-A, B, DIFFERENCE = "A", "B", "B − A"
+A = "A"
+B = "B"
+DIFFERENCE = "B − A"
 PROBABILITY = "probability"
 # This many numbers of the patterns of a side are held at a time, 32 MB, or those of one block.
 MOST_HELD = 2**23
@@ -464,7 +466,8 @@ def weights(a: Side, b: Side) -> Compared:
     difference the norm of B − A, which is 0 where every number is the same. What a block does not
     have is NaN. See `relative` for shares.
     """
-    ours, theirs = _by_part(a.model), _by_part(b.model)
+    ours = _by_part(a.model)
+    theirs = _by_part(b.model)
     of_a = _by_block(a, {name: float(matrix.norm()) for name, matrix in ours.items()})
     of_b = _by_block(b, {name: float(matrix.norm()) for name, matrix in theirs.items()})
     for name in dict.fromkeys((*ours, *theirs)):
@@ -526,10 +529,8 @@ def relative(compared: Compared) -> LabelledArray:
     has only zeros.
     """
     assert compared.difference is not None
-    apart, norms = (
-        np.asarray(compared.difference.values, np.float64),
-        np.asarray(compared.a.values, np.float64),
-    )
+    apart = np.asarray(compared.difference.values, np.float64)
+    norms = np.asarray(compared.a.values, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(apart == 0, 0.0, apart / norms)
     return LabelledArray(shares, compared.difference.axes, "‖B − A‖ / ‖A‖")

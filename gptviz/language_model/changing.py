@@ -65,7 +65,8 @@ def fewer_bits(
         lost = replace(lost, divergence=divergences(lm.model, twin.model, ids.tolist()))
         if len(ids) > 1:
             targets = torch.cat((ids[1:], ids.new_tensor([NOT_COUNTED])))
-            rows, lost = [Rows(Inputs(ids[None]), targets[None])], replace(lost, text="the prompt")
+            rows = [Rows(Inputs(ids[None]), targets[None])]
+            lost = replace(lost, text="the prompt")
     else:
         # they are not here, or nobody knows what it was trained on
         with suppress(ValueError, OSError):
@@ -134,7 +135,8 @@ def losses_without(
         reference: this text.
         most: without a prompt, about how many tokens of the data held out are read.
     """
-    rows, model = counted_rows(lm.original, prompt, most), lm.original.model
+    rows = counted_rows(lm.original, prompt, most)
+    model = lm.original.model
     before = loss(model, rows)
     return {
         unit.name: without - before for unit, without in each_loss_without(lm, rows, to, reference)
@@ -147,10 +149,8 @@ def each_loss_without(
     """The loss of the model, without its edits, without each head and each MLP, one after the
     other: see `losses_without`.
     """
-    model, read = (
-        lm.original.model,
-        lm.original.readings(reference) if to == unit_edits.MEAN else (),
-    )
+    model = lm.original.model
+    read = lm.original.readings(reference) if to == unit_edits.MEAN else ()
     pieces = [unit_edits.UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
     yield from ((edit.unit, loss) for edit, loss in loss_with_each(model, rows, pieces, read))
 
@@ -319,7 +319,8 @@ def _asked(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
     lm.require("decoder", "lists of prompts are for decoders")
     if not rows:
         raise ValueError("the list has no prompts")
-    prompts, wrong = list[Asked](), list[str]()
+    prompts = list[Asked]()
+    wrong = list[str]()
     for row in rows:
         try:
             prompts.append(_asked_one(lm, row))
@@ -371,10 +372,12 @@ def along_strength(
     trained, and of its base: what is learned from one text, and what is forgotten of the other. A
     warning names data that are not on this machine, which are left out.
     """
-    model, base = lm.original.model, lm.base
+    model = lm.original.model
+    base = lm.base
     if base is None or not isinstance(model, MergedTransformer):
         raise ValueError(f"{lm.name} is no LoRA adapter: there is no strength to change")
-    texts, missing = dict[str, list[Rows]](), list[str]()
+    texts = dict[str, list[Rows]]()
+    missing = list[str]()
     for one in (lm, base):
         try:
             texts[one.data_title] = tested_rows(one, most)["loss"]

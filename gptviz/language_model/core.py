@@ -32,7 +32,8 @@ from .opening import folder_called
 from .ranges import check_numbers
 
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
-MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
+MOST_REFERENCE = 8_192
+LONGEST_PIECE = 1_024
 
 
 class TextTrace(Trace):
@@ -75,8 +76,12 @@ class LoadedModel:
         step: int | None = None,
         precision: str = STORED,
     ) -> None:
-        self.name, self.model, self.tokenizer, self.card = name, model, tokenizer, card
-        self.step, self.precision = step, precision
+        self.name = name
+        self.model = model
+        self.tokenizer = tokenizer
+        self.card = card
+        self.step = step
+        self.precision = precision
         self.edits: tuple[str, ...] = ()
         self.edit_text: str | None = None
         self._original: Self | None = None
@@ -136,18 +141,17 @@ class LoadedModel:
                 "the edits of this model have another reference text already: give all edits at "
                 "once"
             )
-        model, reference = self.original.model, self.edit_text if text is None else text
+        model = self.original.model
+        reference = self.edit_text if text is None else text
         every = unit_edits.edits((*self.edits, *edits), model.config)
         used = reference if any(edit.needs_text for edit in every) else None
         twin = copy(self.original)
         twin.model = unit_edits.edited(
             model, every, () if used is None else self.original.readings(used)
         )
-        twin.edits, twin.edit_text, twin._original = (
-            tuple(edit.text for edit in every),
-            used,
-            self.original,
-        )
+        twin.edits = tuple(edit.text for edit in every)
+        twin.edit_text = used
+        twin._original = self.original
         return twin
 
     def readings(self, text: str) -> list[Inputs]:
@@ -162,7 +166,8 @@ class LoadedModel:
         return [Inputs(piece[None]) for piece in pieces]
 
     def __repr__(self) -> str:
-        config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
+        config = self.model.config
+        step = "" if self.step is None else f" after {self.step:,} steps"
         step += f", edited ({', '.join(self.edits)})" if self.edits else ""
         return (
             f"<{type(self).__name__} {self.name}{step}: {config.kind}, {n_parameters(self.model):,} "
@@ -298,7 +303,9 @@ class LoadedModel:
                     "target to write"
                 )
             return Reading(self.seen(self.encode(prompt)))
-        source, special, end = self.source(prompt), self.special_tokens, None
+        source = self.source(prompt)
+        special = self.special_tokens
+        end = None
         if target is not None:
             ids = [special.start, *special.encode_answer(target).ids]
         else:
@@ -320,7 +327,8 @@ class LoadedModel:
         """The names of a classifier's labels, or "0", "1", … if its card has none that differ.
         Empty for other models.
         """
-        named, n_label = self.card.labels or (), self.model.config.n_label
+        named = self.card.labels or ()
+        n_label = self.model.config.n_label
         if len(named) == len(set(named)) == n_label:
             return named
         return tuple(map(str, range(n_label)))
@@ -378,7 +386,8 @@ class LoadedModel:
 
         An answer without an end is cut after `longest` tokens, by default after `context_length`.
         """
-        source, special = self.source(text), self.special_tokens
+        source = self.source(text)
+        special = self.special_tokens
         ids = decode(
             self.model,
             source[None],

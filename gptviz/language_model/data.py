@@ -204,8 +204,10 @@ def trained_on(lm: LoadedModel) -> Trained:
     card says from what and how.
     """
     lm.require("decoder", "only the rows of decoders are drawn again")
-    recipe, steps = lm.card.recipe or {}, lm.card.steps if lm.step is None else lm.step
-    size, seed = recipe.get("batch_size"), recipe.get("seed")
+    recipe = lm.card.recipe or {}
+    steps = lm.card.steps if lm.step is None else lm.step
+    size = recipe.get("batch_size")
+    seed = recipe.get("seed")
     if (
         lm.card.source is None
         or steps is None

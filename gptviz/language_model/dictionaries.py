@@ -36,11 +36,13 @@ from .ranges import check_numbers
 
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over
 # which a dictionary is measured.
-MOST_TOKENS, MOST_MEASURED = 200_000, 16_384
+MOST_TOKENS = 200_000
+MOST_MEASURED = 16_384
 # The share of the distinct rows that is held out.
 HELD_OUT = 0.2
 # The rows of the data that are read at a time, and how often they are drawn until one is new.
-ROWS, MOST_DRAWN = 64, 100
+ROWS = 64
+MOST_DRAWN = 100
 # For each model how often its tensors had been changed in place, and the hash of its weights then.
 _HASHES: WeakKeyDictionary[Transformer, tuple[list[int], str]] = WeakKeyDictionary()
 
@@ -183,7 +185,8 @@ def write_dictionary(lm: LoadedModel, dictionary: str, path: str | Path) -> None
     """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship;
     else to a folder of SAELens.
     """
-    path, written = Path(path).absolute(), open_dictionary(lm, dictionary)
+    path = Path(path).absolute()
+    written = open_dictionary(lm, dictionary)
     if path.suffix != ".safetensors":
         sae_lens.write(path, vars(written), written.kind, lm.name)
         return
@@ -246,7 +249,8 @@ def _held_out(lm: LoadedModel) -> list[Rows]:
     every = tested_rows(lm, MOST_MEASURED)["loss"]
     if lm.task is None or lm.task.is_new:
         return every
-    ids, targets = torch.cat([some.reading.ids for some in every]), [some.targets for some in every]
+    ids = torch.cat([some.reading.ids for some in every])
+    targets = [some.targets for some in every]
     _, held_out = split_rows([tuple(row) for row in ids.tolist()], HELD_OUT)
     return [Rows(Inputs(ids[held_out]), torch.cat(targets)[held_out])]
 
@@ -261,7 +265,8 @@ def _split(lm: LoadedModel, text: str | None) -> tuple[list[Rows], list[Rows]]:
     read = [tuple(row) for row in ids.tolist()]
     fitted_to, held_out = split_rows(read, max(HELD_OUT, 1 / len(set(read))))
     if not fitted_to:
-        fitted_to, held_out = held_out, []
+        fitted_to = held_out
+        held_out = []
     if not held_out or ids.shape[1] < 2:
         raise ValueError(
             "the text is too short for a dictionary, or repeats itself: it needs two different "

@@ -86,7 +86,8 @@ def kept_lens(lm: LoadedModel, name: str) -> FittedLens:
         raise ValueError(
             f"there is no lens {name:.40} on this machine: read its file again under Logit lens"
         )
-    at, size = tuple(tensors["at"].tolist()), lm.model.config.d_model
+    at = tuple(tensors["at"].tolist())
+    size = lm.model.config.d_model
     if (
         tensors["matrices"].shape != (len(at), size, size)
         or at[-1] != len(layers(lm.model.config)) - 1
@@ -106,9 +107,12 @@ def read_lens(lm: LoadedModel, path: str | Path) -> str:
     `write_lens`, and keep it. Returns its name, for `lm.lens(prompt, kept=name)`. It has a row for
     each block that the file has, and the model's own guess, since a lens ends after the last block.
     """
-    path, config, every = Path(path), lm.model.config, layers(lm.model.config)
+    path = Path(path)
+    config = lm.model.config
+    every = layers(lm.model.config)
     maps, biases, target = published_lenses.read(path, lenses.MOST_BYTES)
-    size, last = len(next(iter(maps.values()))), len(every) - 1
+    size = len(next(iter(maps.values())))
+    last = len(every) - 1
     ends = {every[row].block: row for row in ends_of_blocks(every)[1:]}
     if size != config.d_model or not maps.keys() <= ends.keys():
         raise ValueError(
@@ -149,7 +153,8 @@ def write_lens(
     `read_lens`. A Jacobian lens opens in jlens and TransformerLens too; they have no tuned lenses,
     and refuse the file of one. A ValueError if the model has one block.
     """
-    lens, every = fitted_lens(lm, kind, text), layers(lm.model.config)
+    lens = fitted_lens(lm, kind, text)
+    every = layers(lm.model.config)
     ends = ends_of_blocks(every)[1:-1]
     maps, biases = (
         {every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases)
@@ -241,10 +246,8 @@ def label_direction(
         for index, layer in enumerate(layers(lm.model.config))
         if layer.tap.endswith("resid_post")
     ]
-    every, has = (
-        torch.from_numpy(streams[after]).transpose(0, 1),
-        torch.tensor([one == value for one in flat if one is not None]),
-    )
+    every = torch.from_numpy(streams[after]).transpose(0, 1)
+    has = torch.tensor([one == value for one in flat if one is not None])
     called = fitted.named(f"{label}-{value}", _digest(lm, "label", label, value, text, str(block)))
     found = directions.contrast(every[has], every[~has], texts=(texts[0], texts[1]))
     return _kept(lm, called, *found, block)

@@ -69,7 +69,8 @@ def _followed(
 @check_numbers
 def given(lm: LoadedModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
     """What a measure reads at every snapshot of this model."""
-    needs, config = measure.needs, lm.model.config
+    needs = measure.needs
+    config = lm.model.config
     measure_named(measure.name, config.kind)
     if (
         not config.n_layer

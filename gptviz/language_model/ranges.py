@@ -10,7 +10,8 @@ from typing import ParamSpec, TypeVar
 from gptviz.settings.fields import check_number, real, whole
 
 # What takes as long as its number is large may be at most so much.
-LONGEST, MOST = 1_000_000, 1_000_000_000
+LONGEST = 1_000_000
+MOST = 1_000_000_000
 # The numbers that settings of these names may be, in whatever method; some methods take fewer.
 RANGES = {
     **dict.fromkeys(("max_new_tokens", "written"), whole(0, LONGEST)),

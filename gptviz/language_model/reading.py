@@ -172,7 +172,8 @@ def nearest(lm: LoadedModel, word: str | int, count: int = 5) -> dict[str, float
     of `word`, and the cosines.
     """
     special = {token for token in range(lm.tokenizer.vocab_size) if lm.tokenizer.is_special(token)}
-    rows, token = embeddings.vectors(lm.model, "embedding"), lm.token(word)
+    rows = embeddings.vectors(lm.model, "embedding")
+    token = lm.token(word)
     near = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
     cosines = zip(near.ids, near.similarity.values.tolist(), strict=True)
     return dict(
@@ -234,7 +235,8 @@ def waves(lm: LoadedModel) -> clock.ClockWaves:
     """The frequencies on which a model of sums on a clock places its numbers: see
     `gptviz.interp.reading.waves`.
     """
-    model, task = lm.model, clock_of(lm)
+    model = lm.model
+    task = clock_of(lm)
     powers = clock.powers(model, task)
     used = clock.used(powers)
     others = set(range(1, task.modulus // 2 + 1)) - set(used)

@@ -100,11 +100,13 @@ def _kinds_of_heads(lm: LoadedModel) -> Iterator[Finding]:
         return
     values = head_scores(lm.model, repeats).values
     for name, does in KINDS.items():
-        scores, usual = values[name], float(np.nanmedian(values[name]))
+        scores = values[name]
+        usual = float(np.nanmedian(values[name]))
         if np.isnan(scores).all():
             continue
         block, index = np.unravel_index(np.nanargmax(scores), scores.shape)
-        head, value = Unit("attention", int(block), int(index)), float(scores[block, index])
+        head = Unit("attention", int(block), int(index))
+        value = float(scores[block, index])
         sentence = (
             f"{_upper(head.title)} {does}: with {percent(value)} of its attention, the middle "
             f"head with {percent(usual)}."
@@ -124,7 +126,8 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     except ValueError:  # a part of the model lets no sum through
         return
     order = stream.logits.argsort(descending=True).tolist()
-    token, other = order[0], rival(lm, prompt, order[0])
+    token = order[0]
+    other = rival(lm, prompt, order[0])
     attribution = attributed(stream, token, order[1] if other is None else other)
     heads = sorted(
         (part for part in attribution.parts if part.name in attribution.sources),
@@ -161,7 +164,8 @@ def _decided(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
         lm.model, lens, len(lens.layers) - 1, 0, lm.tokenizer.labels(), count=1
     ).probability.values[0]
     layer = int(np.diff(risen).argmax()) + 1
-    before, after = float(risen[layer - 1]), float(risen[layer])
+    before = float(risen[layer - 1])
+    after = float(risen[layer])
     label = lm.tokenizer.label(int(lens.top[-1, 0, 0]))
     sentence = (
         f"{_upper(lens.layers[layer].title)} decides: “{label}” goes from {percent(before)} to "
@@ -184,7 +188,8 @@ def _needed(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     twins = edited_by_each(lm.model, list(map(UnitEdit, heads)))
     without = {edit.unit: float(guess(twin, reading)[token]) for edit, twin in twins}
     head = min(without, key=without.__getitem__)
-    before, after = float(whole[token]), without[head]
+    before = float(whole[token])
+    after = without[head]
     sentence = (
         f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {percent(before)} to "
         f"{percent(after)}."

@@ -27,7 +27,8 @@ from .ranges import check_numbers
 from .writing import generate, to_write
 
 # The strengths that the probabilities are computed at, and how many tokens are named.
-STRENGTHS, MOST_NAMED = tuple(map(float, range(-4, 5))), 5
+STRENGTHS = tuple(map(float, range(-4, 5)))
+MOST_NAMED = 5
 # Attention is frozen for so many tokens at most: the patterns of all heads are kept.
 MOST_FROZEN = 512
 
@@ -138,7 +139,8 @@ def _written(lm: LoadedModel, at: LoadedModel, ids: Tensor, most: int) -> str:
     step attention looks where it looks in `lm`. As in `generate`, an end token or the end of a task
     ends it.
     """
-    written, never = list[int](), list(lm.tokenizer.unused_ids)
+    written = list[int]()
+    never = list(lm.tokenizer.unused_ids)
     for _ in progress.each(iter(range(most := to_write(lm, len(ids), most))), most, "token"):
         logits = _next(at, ids, _patterns(lm, ids)).clone()
         logits[never] = -torch.inf
@@ -176,7 +178,9 @@ def turned(
     pairs = held_out_pairs(lm, toward, away)
     start, goal = ([pair[side] for pair in pairs] for side in ((1, 0) if strength > 0 else (0, 1)))
     (with_it,) = _at(lm, direction, (strength,))
-    plain, aim, now = _guesses(lm, start), _guesses(lm, goal), _guesses(with_it, start)
+    plain = _guesses(lm, start)
+    aim = _guesses(lm, goal)
+    now = _guesses(with_it, start)
     differ = [place for place in range(len(plain)) if plain[place] != aim[place]]
     return sum(now[place] == aim[place] for place in differ), len(differ)
 
@@ -206,7 +210,8 @@ def read_direction(lm: LoadedModel, path: str | Path) -> Direction:
     """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept
     under the name of its file.
     """
-    path, count = Path(path), lm.model.config.n_layer
+    path = Path(path)
+    count = lm.model.config.n_layer
     vectors = control_vectors.read(path)
     digest = sha256(
         b"".join(

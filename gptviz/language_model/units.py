@@ -192,10 +192,8 @@ def repeated_tokens(lm: LoadedModel) -> Tensor:
     """Random tokens, each sequence repeated once, as a text of this model, [sequences, tokens]; a
     ValueError without room.
     """
-    tokenizer, special = (
-        lm.tokenizer,
-        {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens},
-    )
+    tokenizer = lm.tokenizer
+    special = {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens}
     without = {token for token in special if token is not None}
     room = lm.model.config.context_length
     ids = draw_repeated_tokens(
@@ -216,7 +214,8 @@ def repeats_of(lm: LoadedModel) -> Tensor | None:
 @check_numbers
 def second_half(lm: LoadedModel, repeated: Tensor) -> int:
     """The position at which the second half of `repeated_tokens` begins."""
-    before, after = len(lm.tokenizer.before), len(lm.tokenizer.after)
+    before = len(lm.tokenizer.before)
+    after = len(lm.tokenizer.after)
     return before + (repeated.shape[1] - before - after) // 2
 
 
@@ -246,11 +245,14 @@ def head_scores(
         raise ValueError(
             f"{lm.name} reads a text and writes another: give a prompt for its heads to read"
         )
-    model, repeats = stack_of(lm, stack), repeats_of(lm) if lm.model.encoder is None else None
-    ids, source = torch.empty(0), None
+    model = stack_of(lm, stack)
+    repeats = repeats_of(lm) if lm.model.encoder is None else None
+    ids = torch.empty(0)
+    source = None
     if prompt is not None:
         ids, source = lm.inputs(prompt)
-        ids, source = scored(ids, lm.model.config)[None], None if source is None else source[None]
+        ids = scored(ids, lm.model.config)[None]
+        source = None if source is None else source[None]
     elif not held_out:
         ids = repeated_tokens(lm)
 

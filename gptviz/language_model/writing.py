@@ -149,7 +149,8 @@ def speculation(
         proposes = ModelDrafter(
             drafter.model, sampling, drafter.tokenizer.unused_ids, lm.tokenizer.vocab_size
         )
-    never, ends = lm.tokenizer.unused_ids, frozenset[int]() if go_on else lm.end_tokens
+    never = lm.tokenizer.unused_ids
+    ends = frozenset[int]() if go_on else lm.end_tokens
     return Speculation(
         lm.model, proposes, ids, sampling, most_drafted=drafted, never=never, ends=ends
     )
@@ -187,7 +188,8 @@ def beams(
         length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1
             compares the mean per token.
     """
-    source, special = lm.source(text), lm.special_tokens
+    source = lm.source(text)
+    special = lm.special_tokens
     ends = special.start, special.end
     return beam_search(lm.model, source, *ends, width, longest, length_penalty, special.unused_ids)
 
@@ -199,7 +201,8 @@ def beam_sums(lm: LoadedModel, search: Beams) -> LabelledArray:
     says where it was cut.
     """
     texts = [lm.tokenizer.decode(ids) for ids in search.outputs]
-    names, values = list[str](), list[tuple[float, float]]()
+    names = list[str]()
+    values = list[tuple[float, float]]()
     for node, text in zip(search.nodes, texts, strict=True):
         if node.parent is None:
             continue

@@ -46,7 +46,8 @@ class Answer:
         """The answer as a reader sees it: a number with its unit, a token in visible form, an
         option as it is written.
         """
-        question, value = self.question, self.value
+        question = self.question
+        value = self.value
         if not isinstance(value, str):
             return (
                 f"{value:,.0f} {question.unit}".strip()

@@ -104,17 +104,16 @@ def parsed(text: str) -> ast.expr:
         raise ExpressionError(f"{text.strip()!r:.80} is no expression: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError):
         raise ExpressionError(f"{text.strip()!r:.80} is no expression") from None
-    level, depth = [tree], 0
+    level = [tree]
+    depth = 0
     while level:
-        level, depth = (
-            [
-                part
-                for node in level
-                for part in ast.iter_child_nodes(node)
-                if isinstance(part, ast.expr)
-            ],
-            depth + 1,
-        )
+        level = [
+            part
+            for node in level
+            for part in ast.iter_child_nodes(node)
+            if isinstance(part, ast.expr)
+        ]
+        depth = depth + 1
     if depth > DEEPEST:
         raise ExpressionError(
             f"{text.strip()!r:.80} has parts within parts, {depth:,} deep, and {DEEPEST} are the "

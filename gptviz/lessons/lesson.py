@@ -50,7 +50,8 @@ from gptviz.settings.known_names import instead
 from .expression import ExpressionError, parsed
 
 LARGEST_FILE = 200_000  # bytes
-MOST_STEPS, MOST_QUESTIONS = 40, 12
+MOST_STEPS = 40
+MOST_QUESTIONS = 12
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
 EXPRESSION = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
 
@@ -223,7 +224,8 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
         )
     front, text, first = _front_matter(content.replace("\r\n", "\n"), file)
     settings = _fields(front, _Place(file, 2))
-    steps, level = tuple(_steps(text, file, first)), settings.text("level", "")
+    steps = tuple(_steps(text, file, first))
+    level = settings.text("level", "")
     if level and level not in LEVELS:
         raise settings.error(f"its level is {level!r:.40}{instead(level, LEVELS)}", "level")
     lesson = Lesson(
@@ -431,7 +433,8 @@ class _Fields:
 
     def claims(self) -> tuple[LessonClaim, ...]:
         """The claims of a block, each with its line: one that stands for itself, or a list."""
-        node, first = self.content.get("claim"), self.place.line
+        node = self.content.get("claim")
+        first = self.place.line
         entries = node.value if isinstance(node, yaml.SequenceNode) else [node]
         each = zip(self.texts("claim"), entries, strict=False)
         return tuple(LessonClaim(text, first + entry.start_mark.line) for text, entry in each)
@@ -522,7 +525,8 @@ def _step(
                 "heading '## …'"
             )
         else:
-            opened, look_at = fields.text("open"), fields.text("look_at", "")
+            opened = fields.text("open")
+            look_at = fields.text("look_at", "")
             query = {
                 name: fields.text(name)
                 for name in fields.content

@@ -48,7 +48,8 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
         room -= len(content)
         return f"{found[1]}data:image/{kind};base64,{b64encode(content).decode()}"
 
-    taken, steps = partial(_PICTURE.sub, carried), list[LessonStep]()
+    taken = partial(_PICTURE.sub, carried)
+    steps = list[LessonStep]()
     for step in lesson.steps:
         asked = [
             replace(each, ask=taken(each.ask), hint=taken(each.hint), reveal=taken(each.reveal))

@@ -60,7 +60,8 @@ class Quantities:
     """
 
     def __init__(self, opened: Callable[[str, int | None], LanguageModel], model: str) -> None:
-        self.opened, self.model = opened, model
+        self.opened = opened
+        self.model = model
 
     @property
     def functions(self) -> dict[str, Function]:

@@ -11,7 +11,8 @@ from threading import Lock
 
 # The most answers to all questions together, and the most characters that are read of one: they
 # take at most about 100 MB.
-MOST_ANSWERS, LONGEST = 200_000, 100
+MOST_ANSWERS = 200_000
+LONGEST = 100
 FULL = (
     f"not all answers are counted: the server has room for {MOST_ANSWERS:,} of all questions "
     "together. A question that is asked again, or a new start of the server, makes room"

@@ -46,8 +46,11 @@ class FreeCores:
     def __init__(
         self, clock: Callable[[], float] = monotonic, idle: Callable[[], float] = idle_seconds
     ) -> None:
-        self._clock, self._idle, self._lock = clock, idle, Lock()
-        self._seen, self._free = (clock(), idle()), inf
+        self._clock = clock
+        self._idle = idle
+        self._lock = Lock()
+        self._seen = (clock(), idle())
+        self._free = inf
 
     def count(self) -> float:
         """How many there were on average since the last look, which was at least `SPAN` seconds
@@ -73,7 +76,8 @@ def sharing(most: int | None = None) -> Iterator[Callable[[], None]]:
     """
     import torch  # what shows how busy the cores are is imported before it
 
-    cores, threads = FreeCores(), torch.get_num_threads()
+    cores = FreeCores()
+    threads = torch.get_num_threads()
     try:
         yield lambda: torch.set_num_threads(cores.threads(min(threads, most or threads)))
     finally:

@@ -164,7 +164,8 @@ def _clear(path: Path, stem: str) -> None:
     """Remove the files left next to `path`; an old folder that was moved aside returns if its place
     is empty.
     """
-    fresh, old = path.with_name(f"{stem}.new"), path.with_name(f"{stem}.old")
+    fresh = path.with_name(f"{stem}.new")
+    old = path.with_name(f"{stem}.old")
     with suppress(OSError):
         if old.exists() and not path.exists():
             old.rename(path)

@@ -120,8 +120,10 @@ class Job(Generic[R]):
         self.error: BaseException | None = None  #: why it failed
         self._compute: Callable[[Results], R] | None = compute
         self._reads_only = hosting().read_only
-        self._slots, self._patience = slots, patience
-        self._stop, self._ended = Event(), Event()
+        self._slots = slots
+        self._patience = patience
+        self._stop = Event()
+        self._ended = Event()
         self._begun = self._looked_at = _now()
         if slots is None:
             self.start()

@@ -99,7 +99,8 @@ def _taken() -> int:
 
 # Nothing is released if the process grew by less than this since the last time. Within a pass it is
 # more, since the next block uses the memory again.
-LEAST_RELEASED, LEAST_WITHIN_A_PASS = 64 * 2**20, 128 * 2**20
+LEAST_RELEASED = 64 * 2**20
+LEAST_WITHIN_A_PASS = 128 * 2**20
 _held_before = 0
 
 
@@ -126,7 +127,8 @@ def release_memory(least: int = LEAST_RELEASED) -> None:
 
 # glibc's numbers for what it gives back to the system only where more is free, and for what it asks
 # the system for by itself.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
 
 
 def keep_memory() -> None:

@@ -90,7 +90,8 @@ def each(steps: Iterable[T], of: int, step: str) -> Iterator[T]:
     """The `steps` of an iterator, at most `of` of them, each of which is a `part` while it is
     computed.
     """
-    iterator, end = iter(steps), object()
+    iterator = iter(steps)
+    end = object()
     for before in range(of):
         with part(before, of, step=step):
             step_done = next(iterator, end)

@@ -104,7 +104,8 @@ class _Kind(NamedTuple):
 def _block(
     config: Config, index: int, positions: PositionEncoding, *, crosses: bool
 ) -> Block | ParallelBlock:
-    residual, has_mlp = RESIDUALS[config.residual], config.mlp_size > 0
+    residual = RESIDUALS[config.residual]
+    has_mlp = config.mlp_size > 0
     attention = Attention(config, positions, embeds_values=config.embeds_values(index))
     attention_residual = residual(config)
     block: Block | ParallelBlock

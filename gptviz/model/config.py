@@ -513,7 +513,8 @@ class Config:
 
     def _check_sizes(self, *names: str) -> None:
         for name in names:
-            value, info = getattr(self, name), describe_field(name)
+            value = getattr(self, name)
+            info = describe_field(name)
             assert info.low is not None
             assert info.high is not None
             if (

@@ -112,7 +112,8 @@ class EditedTransformer(Twin):
     ) -> Tensor:
         """As `Transformer.forward`, with the edits."""
         if self.encoder is not None and memory is None and source is not None:
-            memory, source = self.encode(source, tap), None
+            memory = self.encode(source, tap)
+            source = None
         start = 0 if cache is None else cache.length
         seen = Pass(self, ids, slice(start, start + ids.shape[1]), memory)
         edits = {name: _in_pass(act, seen) for name, act in self.replacements.items()}

@@ -58,7 +58,8 @@ class ShortRMSNorm:
 
     def __init__(self, eps: float) -> None:
         # As numbers they would become tensors at every call.
-        self.added, self.nothing = torch.tensor(eps), torch.tensor(0.0)
+        self.added = torch.tensor(eps)
+        self.nothing = torch.tensor(0.0)
 
     def __call__(self, x: Tensor, gain: Tensor | None, eps: float) -> Tensor:
         """[..., size] → [..., size]."""
@@ -96,7 +97,8 @@ class Arena:
         if not (HAS_LARGE_PAGES and size):
             return torch.empty(shape, dtype=dtype)
         if self._piece is None or self._used + size > len(self._piece):
-            self._piece, self._used = _piece(max(self._piece_size, size)), 0
+            self._piece = _piece(max(self._piece_size, size))
+            self._used = 0
         begin = self._used
         self._used += -(-size // LINE) * LINE
         return torch.frombuffer(self._piece, dtype=dtype, count=count, offset=begin).view(shape)

@@ -24,7 +24,8 @@ from .parts.part import Linear, holding, sharing, with_stand_ins
 from .transformer import Transformer, Twin
 
 TUNED = 1.0  # the strength at which an adapter was trained
-A, B = ".lora_a", ".lora_b"
+A = ".lora_a"
+B = ".lora_b"
 
 
 class Factors(NamedTuple):
@@ -57,17 +58,16 @@ class LoraLinear(Linear):
 
     def __init__(self, linear: Linear, rank: int, generator: torch.Generator | None = None) -> None:
         nn.Module.__init__(self)
-        self.in_features, self.out_features, self.multiply = (
-            linear.in_features,
-            linear.out_features,
-            linear.multiply,
-        )
+        self.in_features = linear.in_features
+        self.out_features = linear.out_features
+        self.multiply = linear.multiply
         self.weight = nn.Parameter(linear.weight.detach(), requires_grad=False)
         bias = (
             None if linear.bias is None else nn.Parameter(linear.bias.detach(), requires_grad=False)
         )
         self.register_parameter("bias", bias)
-        a, device = torch.empty(rank, self.in_features), linear.weight.device
+        a = torch.empty(rank, self.in_features)
+        device = linear.weight.device
         if not a.is_meta:
             a.uniform_(-(self.in_features**-0.5), self.in_features**-0.5, generator=generator)
         self.lora_a = nn.Parameter(a.to(device))
@@ -144,7 +144,8 @@ class MergedTransformer(Twin):
                 merged=Factors(factors.a, strength * factors.b),
             )
         super().__init__(holding(base, stand_ins))
-        self.strength, self._origin = strength, _Origin(base, adapter)
+        self.strength = strength
+        self._origin = _Origin(base, adapter)
 
     @property
     def base(self) -> Transformer:

@@ -40,9 +40,11 @@ class OneToken:
     """A model that reads the next token of the one text in `cache`, and adds it there."""
 
     def __init__(self, model: Transformer, cache: KVCache) -> None:
-        self.model, self.cache = model, cache
+        self.model = model
+        self.cache = cache
         #: the position of the token, and what gets the patterns
-        self.at, self.tap = slice(0, 0), IDENTITY
+        self.at = slice(0, 0)
+        self.tap = IDENTITY
         windows = [mask.window for mask in model.masks if isinstance(mask, WindowMask)]
         #: how many tokens the cache may come to have: up to there no window hides a key from the
         #: last of them
@@ -67,7 +69,8 @@ class OneToken:
         """The step of a model, or None where only `forward` will do: for edits, several texts, an
         encoder, another device.
         """
-        keys, config = cache.layers[0].keys if cache.layers else torch.empty(0), model.config
+        keys = cache.layers[0].keys if cache.layers else torch.empty(0)
+        config = model.config
         is_plain = (
             type(model).forward is Transformer.forward
             and not config.has_shortcuts
@@ -104,7 +107,9 @@ class OneToken:
 def _through(block: Block | ParallelBlock, attend: Vector) -> Vector:
     """`Block.forward` for the token of a step."""
     if isinstance(block, ParallelBlock):
-        attention, mlp, think = block.attention_residual, block.mlp_residual, _mlp(block.mlp)
+        attention = block.attention_residual
+        mlp = block.mlp_residual
+        think = _mlp(block.mlp)
         return lambda x: x + attention.branch(x, attend) + mlp.branch(x, think)
     first = _joined(block.attention_residual, attend)
     if block.mlp is None or block.mlp_residual is None:
@@ -123,7 +128,9 @@ def _joined(residual: Residual, sublayer: Vector) -> Vector:
 
 def _normed(norm: Norm) -> Vector:
     """`forward` of a norm for the token of a step."""
-    gain, eps, short = norm.weight, norm.eps, getattr(norm, "normalise", None)
+    gain = norm.weight
+    eps = norm.eps
+    short = getattr(norm, "normalise", None)
     if isinstance(short, ShortRMSNorm) and gain is not None and gain.dtype == torch.float32:
         return lambda x: short.of_one(x, gain, eps)
     return norm
@@ -133,9 +140,12 @@ class _Attention:
     """`Attention.forward` for the token of a step."""
 
     def __init__(self, block: int, part: Attention, step: OneToken) -> None:
-        self.part, self.layer, self.step = part, step.cache.layers[block], step
+        self.part = part
+        self.layer = step.cache.layers[block]
+        self.step = step
         self.path = f"blocks.{block}.attention"
-        self.project, self.write = _Products(part.qkv), _Products(part.output)
+        self.project = _Products(part.qkv)
+        self.write = _Products(part.output)
         [stacked] = self.project.results
         self.unturned, self.v = part.heads(stacked).split_with_sizes(
             (part.n_head + part.key_heads, part.key_heads), dim=1
@@ -153,12 +163,15 @@ class _Attention:
         """Take views of the keys [n_kv_head, d_head, room] and values [n_kv_head, room, d_head]
         that the cache has now.
         """
-        self.keys, self.values = self.layer.keys, self.layer.values
-        self.columns, self.rows = self.keys[0].transpose(1, 2), self.values[0]
+        self.keys = self.layer.keys
+        self.values = self.layer.values
+        self.columns = self.keys[0].transpose(1, 2)
+        self.rows = self.values[0]
 
     def __call__(self, x: Tensor) -> Tensor:
         """x [1, 1, d_model] → [1, 1, d_model]."""
-        part, at = self.part, self.step.at
+        part = self.part
+        at = self.step.at
         self.project(x)
         heads = part.qk_norm(self.unturned)
         turned = (
@@ -189,11 +202,9 @@ class _Attention:
 def _mlp(part: AnyMLP) -> Vector:
     """`forward` of an MLP for the token of a step."""
     if type(part) is GatedMLP:
-        both, down, activation = (
-            _Products(part.gate, part.up),
-            _Products(part.down),
-            part.activation.forward,
-        )
+        both = _Products(part.gate, part.up)
+        down = _Products(part.down)
+        activation = part.activation.forward
 
         def gated(x: Tensor) -> Tensor:
             gate, up = both(x)
@@ -201,7 +212,9 @@ def _mlp(part: AnyMLP) -> Vector:
 
         return gated
     if type(part) is MLP:
-        wider, down, activation = _Products(part.up), _Products(part.down), part.activation.forward
+        wider = _Products(part.up)
+        down = _Products(part.down)
+        activation = part.activation.forward
         return lambda x: down(activation(wider(x)[0]))[0]
     return lambda x: cast(Tensor, part(x, IDENTITY))
 
@@ -228,7 +241,9 @@ class _Products:
         return self.results
 
     def _write(self, layer: Linear, result: Tensor) -> Write:
-        weight, bias, to = layer.weight, layer.bias, result.view(-1)
+        weight = layer.weight
+        bias = layer.bias
+        to = result.view(-1)
         if _is_packed(layer):
             return _in_turn(
                 _packed(cast(Packed, weight), bias, self._short.view(1, -1), result.view(1, -1))

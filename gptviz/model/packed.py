@@ -29,14 +29,17 @@ from .fast import product
 # What the kernel is made for: numbers of a group, and rows that it handles together (a matrix has a
 # multiple of the smaller one). Smaller groups of a file become larger ones, whose scales take
 # little memory.
-GROUP, REGROUPED = 32, 128
-ROWS, LEAST_ROWS = 64, 16
+GROUP = 32
+REGROUPED = 128
+ROWS = 64
+LEAST_ROWS = 16
 # Numbers that are brought back to float32 at a time: few enough to stay in a processor's own
 # memory.
 AT_ONCE = 2**18
 # Matrices that were brought back last are kept, up to so many bytes together and in each: many
 # views ask for one again and again.
-MOST_KEPT, LARGEST_KEPT = 64 * 2**20, 16 * 2**20
+MOST_KEPT = 64 * 2**20
+LARGEST_KEPT = 16 * 2**20
 # From 5 to 8 bits a number is split in two of 4 bits, of which the upper one counts 16 times.
 UPPER = 16
 FIXED = (
@@ -116,9 +119,12 @@ class Packed(Tensor):
             packed: Packed = Tensor._make_wrapper_subclass(
                 cls, shape[::-1] if turned else shape, dtype=torch.float32
             )
-        packed.stored, packed.row, packed.turned = tuple(stored), row, turned
+        packed.stored = tuple(stored)
+        packed.row = row
+        packed.turned = turned
         packed.of = torch.zeros(len(row), dtype=torch.int64) if of is None else of
-        packed.parts, packed._own = None, object()
+        packed.parts = None
+        packed._own = object()
         return packed
 
     # Tests and messages show a tensor: this one by what it is, and not by its numbers.
@@ -332,10 +338,8 @@ def fastest_product(width: int, group: int) -> FourBitProduct:
     kept for the process.
     """
     q = torch.zeros(ROWS, width, dtype=torch.uint8)
-    scales, x = (
-        torch.ones(width // group, ROWS, 2, dtype=torch.bfloat16),
-        torch.ones(1, width, dtype=torch.bfloat16),
-    )
+    scales = torch.ones(width // group, ROWS, 2, dtype=torch.bfloat16)
+    x = torch.ones(1, width, dtype=torch.bfloat16)
     ways = {way: way.order(q) for way in (KERNEL, WIDENED)}
     seconds = dict.fromkeys(ways, float("inf"))
     # The first turn warms up, and the fastest of each counts: other work on this machine makes a
@@ -377,9 +381,11 @@ def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
     The scales are rounded to bfloat16. So that this rounds no number by more than itself, the upper
     layer is 0 where q is in the middle of its range.
     """
-    groups, bits = stored.read(rows), stored.bits
+    groups = stored.read(rows)
+    bits = stored.bits
     if stored.group < GROUP:
-        groups, bits = _regrouped(groups), 8
+        groups = _regrouped(groups)
+        bits = 8
     q, scale, offset = groups
     if bits <= 4:
         return [Groups(q, scale, offset + 8 * scale)]
@@ -483,7 +489,8 @@ def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
 
 def _same(packed: Packed) -> Packed:
     same = Packed(packed.stored, packed.of, packed.row, turned=packed.turned)
-    same.parts, same._own = packed.parts, packed._own
+    same.parts = packed.parts
+    same._own = packed._own
     return same
 
 

@@ -124,7 +124,8 @@ def place(
         parameter.data = (fresh.t() if turned else fresh).copy_(tensor)
     make_fast(model)
     for part in parts:  # what is kept in 2 bytes a number or less gives float32 all the same
-        is_packed, dtype = isinstance(part.weight, Packed), part.weight.dtype
+        is_packed = isinstance(part.weight, Packed)
+        dtype = part.weight.dtype
         if isinstance(part, Embedding) and (is_packed or dtype != torch.float32):
             part.look_up = looked_up_packed if is_packed else looked_up
         elif isinstance(part, Linear) and is_packed:

@@ -92,7 +92,8 @@ IDENTITY: Tap = _Identity()
 
 class _Prefixed(Tap):
     def __init__(self, tap: Tap, prefix: str) -> None:
-        self.tap, self.prefix = tap, prefix
+        self.tap = tap
+        self.prefix = prefix
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         return self.tap(f"{self.prefix}.{name}", value)
@@ -117,7 +118,8 @@ class Watch(Tap):
         self, names: Iterable[str], see: Callable[[str, Tensor], object], *, in_parts: bool = False
     ) -> None:
         self.names = (names,) if isinstance(names, str) else tuple(names)
-        self.see, self.in_parts = see, in_parts
+        self.see = see
+        self.in_parts = in_parts
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         if self._watches(name):
@@ -174,7 +176,10 @@ class Edit(Tap):
         *,
         in_parts: bool = False,
     ) -> None:
-        self.edits, self.then, self.path, self.in_parts = edits, then, path, in_parts
+        self.edits = edits
+        self.then = then
+        self.path = path
+        self.in_parts = in_parts
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         edit = self.edits.get(self.path + name)

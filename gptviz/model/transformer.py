@@ -116,7 +116,8 @@ class Transformer(nn.Module):
 
         def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
             layer_cache = None if cache is None else cache.layers[index]
-            masked, inside = blocked[self.mask_of[index]], tap.at(f"blocks.{index}")
+            masked = blocked[self.mask_of[index]]
+            inside = tap.at(f"blocks.{index}")
             x = block(x, ids, masked, at, memory, layer_cache, inside)
             if x.shape[1] >= LONG and x.is_cpu and not torch.is_grad_enabled():
                 release_memory(LEAST_WITHIN_A_PASS)
@@ -139,7 +140,8 @@ class Transformer(nn.Module):
         is here: in some models a mix with the embedding `x`, and at the end with the stream of the
         middle.
         """
-        embedded, middle = x, x
+        embedded = x
+        middle = x
         for index, block in enumerate(self.blocks):
             if index < first:
                 continue

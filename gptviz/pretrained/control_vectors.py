@@ -46,7 +46,8 @@ def read(path: Path) -> dict[int, Tensor]:
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{path.name} is no GGUF file, or cut in half: {error}") from None
     given = Given(fields, "control vector", path.name)
-    kind, first = given.optional("general.architecture"), given.optional(FIRST)
+    kind = given.optional("general.architecture")
+    first = given.optional(FIRST)
     if isinstance(first, list):
         stored[FIRST.partition(".")[2]] = torch.tensor(first)
     shapes = {(vector.dtype, vector.ndim, len(vector)) for vector in stored.values()}

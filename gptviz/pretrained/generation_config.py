@@ -39,9 +39,13 @@ def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> di
     """The fields for a model that answers one text with another: see
     `gptviz.generate.decoding.Decoder`.
     """
-    start, end, never = config.padding, one_or_all(ends), list[int]()
+    start = config.padding
+    end = one_or_all(ends)
+    never = list[int]()
     if isinstance(tokenizer, SpecialTokensTokenizer):
-        start, end, never = tokenizer.start, tokenizer.end, [*tokenizer.unused_ids]
+        start = tokenizer.start
+        end = tokenizer.end
+        never = [*tokenizer.unused_ids]
     fields: dict[str, Any] = {
         "decoder_start_token_id": start,
         "eos_token_id": end,

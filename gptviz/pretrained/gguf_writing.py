@@ -41,7 +41,8 @@ ROTARY_FREQUENCIES = "rope_freqs.weight"
 # llama.cpp computes both from one table of 2-byte numbers; they differ by less than 0.0005.
 GELUS = ("gelu", "gelu-tanh")
 # What llama.cpp computes for Gemma 3, whatever a file says.
-GEMMA3_PATTERN, GEMMA3_NEAR_BASE = "wwwwwf", 10_000.0
+GEMMA3_PATTERN = "wwwwwf"
+GEMMA3_NEAR_BASE = 10_000.0
 
 
 def as_gguf(config: Config, first: str | None = None) -> Expressed:
@@ -78,7 +79,8 @@ class _Planned(GGUF):
 
     def __init__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor | None]) -> None:
         super().__init__(Path("planned.gguf"))
-        self.settings, self.tensors = settings, tensors
+        self.settings = settings
+        self.tensors = tensors
 
     def _setting(self, name: str) -> Any:
         return self.settings.get(name)

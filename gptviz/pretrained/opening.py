@@ -92,12 +92,10 @@ def reference(source: ModelSource) -> dict[str, Any]:
 
 def referred(content: dict[str, Any]) -> ModelSource:
     """The source that a reference describes."""
-    kind, path, sizes, additions = (
-        content.get("kind"),
-        content.get("path"),
-        content.get("files"),
-        content.get("said", {}),
-    )
+    kind = content.get("kind")
+    path = content.get("path")
+    sizes = content.get("files")
+    additions = content.get("said", {})
     names_source = isinstance(kind, str) and kind in SOURCES and isinstance(path, str)
     if not names_source or not isinstance(sizes, dict) or not isinstance(additions, dict):
         raise ImportRefusedError("source.json is damaged: import the model again")
@@ -153,7 +151,8 @@ def with_weights(
             left over, or has values that are not finite.
     """
     expected = parameter_shapes(config)
-    numbers, size = sum(map(math.prod, expected.values())), source.size()
+    numbers = sum(map(math.prod, expected.values()))
+    size = source.size()
     if numbers > MOST_NUMBERS_PER_BYTE * size:
         raise ImportRefusedError(
             f"{source.path.name}: the config describes {numbers:,} parameters, more than its "

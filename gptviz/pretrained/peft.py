@@ -35,9 +35,11 @@ from .families.expressing import NotExpressibleError, expressed
 from .given import Given, WithoutEffect, real_numbers
 from .sources.tensors import SafetensorsFile, TorchFile, reading
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+CONFIG = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
 OF_TORCH = "adapter_model.bin"  # what PEFT reads where there is no other
-LONGEST_CONFIG, MOST_VALUES = 2**20, 100_000
+LONGEST_CONFIG = 2**20
+MOST_VALUES = 100_000
 _NAME = re.compile(
     r"base_model\.model\.(?P<module>.+)\.lora_(?P<factor>[AB])(?:\.default)?\.weight"
 )
@@ -146,7 +148,8 @@ def read(folder: Path) -> PeftAdapter:
 
 
 def _scaled(file: str, module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
-    a, b = pair.get("A"), pair.get("B")
+    a = pair.get("A")
+    b = pair.get("B")
     if a is None or b is None or a.dim() != 2 or b.dim() != 2 or len(a) != b.shape[1] or not len(a):
         raise ImportRefusedError(
             f"{file}: the two factors of {module[:80]} do not go together: copy or download it "
@@ -234,10 +237,12 @@ def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[st
     ranks add up. An ImportRefusedError if the adapter changes what is no matrix inside the blocks
     of the base, or is of a model of another shape.
     """
-    left, ours = dict(adapter.modules), dict[str, Factors]()
+    left = dict(adapter.modules)
+    ours = dict[str, Factors]()
     reads = {name: shape[1] for name, shape in matrices(config).items()}
     for piece in _pieces(config, family):
-        a, b = [], []
+        a = []
+        b = []
         for place, (module, size) in enumerate(zip(piece.modules, piece.sizes, strict=True)):
             factors = left.pop(module, None)
             if factors is None:
@@ -283,7 +288,8 @@ def write(adapter: Adapter, config: Config, family: str | None, base: str, folde
         OSError: the disk is full or not writable.
     """
     rank = max(factors.rank for factors in adapter.values())
-    tensors, turned = dict[str, Tensor](), False
+    tensors = dict[str, Tensor]()
+    turned = False
     for piece in _pieces(config, family):
         if (one := adapter.get(piece.ours)) is None:
             continue

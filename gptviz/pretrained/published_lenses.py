@@ -26,7 +26,9 @@ from gptviz.machine.memory import FLOAT32
 
 from .given import Given, WithoutEffect, real_numbers
 
-MAPS, AFFINE, BIASES = "J", "A", "b"
+MAPS = "J"
+AFFINE = "A"
+BIASES = "b"
 # The most bytes of a file.
 MOST_BYTES = 2**30
 _NUMBERS = ("d_model", "source_layers", "n_prompts")
@@ -74,7 +76,8 @@ def read(path: Path, most: int) -> PublishedLens:
         path.name,
     )
     named = AFFINE if AFFINE in given.fields else MAPS
-    maps, biases = _by_block(given, named, 2), _by_block(given, BIASES, 1)
+    maps = _by_block(given, named, 2)
+    biases = _by_block(given, BIASES, 1)
     if not maps:
         raise ValueError(
             f"{path.name} is no Jacobian lens: that has a table “{MAPS}” with a matrix for each "

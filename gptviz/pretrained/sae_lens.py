@@ -25,11 +25,14 @@ from .families import FAMILIES
 from .given import Given, WithoutEffect, real_numbers, without_place
 from .sources.tensors import SafetensorsFile
 
-CONFIG, WEIGHTS = "cfg.json", "sae_weights.safetensors"
+CONFIG = "cfg.json"
+WEIGHTS = "sae_weights.safetensors"
 KIND = "SAELens folder"
 ARCHITECTURES = ("standard", "topk", "jumprelu")
 # The most bytes of the config, values in it, and bytes of the weights.
-LONGEST_CONFIG, MOST_VALUES, MOST_BYTES = 2**20, 10_000, 2**32
+LONGEST_CONFIG = 2**20
+MOST_VALUES = 10_000
+MOST_BYTES = 2**32
 # A place in the stream: as TransformerLens and its bridge call it, or as the module of
 # `transformers` whose output it is, with or without the path to the list of blocks.
 _PLACE = re.compile(
@@ -116,16 +119,16 @@ def read(folder: Path, *, centres: bool = False) -> dict[str, Any]:
             f"numbers and {features:,} features: the two files are not of one dictionary"
         )
     k = counted.whole("k", None, 1, features) if architecture == "topk" else 0
-    encoder, bias, decoder, back = (
-        tensors["W_enc"].T,
-        tensors["b_enc"],
-        tensors["W_dec"],
-        tensors["b_dec"],
-    )
+    encoder = tensors["W_enc"].T
+    bias = tensors["b_enc"]
+    decoder = tensors["W_dec"]
+    back = tensors["b_dec"]
     # the activations are those of a decoder with rows of length 1
     if is_rescaled:
         norm = decoder.norm(dim=-1)
-        encoder, bias, decoder = encoder * norm[:, None], bias * norm, decoder / norm[:, None]
+        encoder = encoder * norm[:, None]
+        bias = bias * norm
+        decoder = decoder / norm[:, None]
     if not is_moved:
         bias = bias + encoder @ back
     if without_mean:
@@ -181,7 +184,8 @@ def _block(given: Given) -> int:
 
 def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
     """The tensors of the weights in float32, after their names, types and shapes were checked."""
-    path, file = folder / WEIGHTS, f"{folder.name}/{WEIGHTS}"
+    path = folder / WEIGHTS
+    file = f"{folder.name}/{WEIGHTS}"
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"{file} has more than {MOST_BYTES // 2**30} GB, the most that is read")
     try:

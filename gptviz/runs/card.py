@@ -156,7 +156,8 @@ def _labels(value: object) -> tuple[str, ...] | None:
 def _chat(value: object) -> ChatTemplate | None:
     """How a chat is written, or None if it is not written down as it should be."""
     fields = value if isinstance(value, dict) else {}
-    template, tokens = fields.get("template"), fields.get("tokens")
+    template = fields.get("template")
+    tokens = fields.get("tokens")
     if not isinstance(template, str) or not isinstance(tokens, dict):
         return None
     return ChatTemplate(

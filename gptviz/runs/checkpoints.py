@@ -354,7 +354,8 @@ def load(
         raise CheckpointError(
             f"{name_of(folder)} has no snapshot of step {step}: there are {steps}"
         )
-    config, tokenizer = read_config(folder), read_tokenizer(folder)
+    config = read_config(folder)
+    tokenizer = read_tokenizer(folder)
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
             f"{name_of(folder)}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model "
@@ -402,7 +403,9 @@ def is_adapter(folder: Path) -> bool:
 def read_adapter(folder: Path) -> Adapter:
     """The adapter in `folder`, without its numbers."""
     content = _read_json(folder, "adapter.json")
-    base, sha256, ranks = content.get("base"), content.get("sha256"), content.get("ranks")
+    base = content.get("base")
+    sha256 = content.get("sha256")
+    ranks = content.get("ranks")
     if not (
         isinstance(base, str) and isinstance(sha256, str) and isinstance(ranks, dict)
     ) or not all(type(rank) is int and 0 < rank <= MOST_VALUES for rank in ranks.values()):
@@ -426,7 +429,8 @@ def base_of(folder: Path) -> Path:
     """The folder with the base of the adapter in `folder`, whose weights are those that the adapter
     was made for.
     """
-    adapter, name = read_adapter(folder), name_of(folder)
+    adapter = read_adapter(folder)
+    name = name_of(folder)
     folders = base_folders(folder)
     if not folders:
         raise CheckpointError(
@@ -583,7 +587,8 @@ def _read_model(
     from gptviz.model.precision import place
 
     folder = _folder_of(path)
-    name, expected = name_of(folder), _expected(folder, config)
+    name = name_of(folder)
+    expected = _expected(folder, config)
     with _fitting(path, expected) as file:
         _require_room(name, config, device, precision)
         return place(lay_out(config), _finite(file, name, expected), device, precision)

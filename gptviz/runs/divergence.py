@@ -32,7 +32,8 @@ def divergence_of(losses: Sequence[LossEntry], config: Config, recipe: Recipe | 
     made = [entry for entry in losses if entry.validation is not None]
     if not made or made[-1].step == 0 or made[-1].validation is None:
         return None
-    last, before = made[-1], next((entry.validation for entry in made if entry.step == 0), None)
+    last = made[-1]
+    before = next((entry.validation for entry in made if entry.step == 0), None)
     uniform = math.log(config.n_label or config.vocab_size)
     if not has_diverged(before, last.training, made[-1].validation, uniform):
         return None

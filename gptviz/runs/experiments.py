@@ -113,7 +113,9 @@ class Plan:
         """
         source = self.source() if source is None else source
         recipe = self.recipe if recipe is None else recipe
-        begin, initial, base = begin or self.begin, None, None
+        begin = begin or self.begin
+        initial = None
+        base = None
         if begin is not None:
             if changes or tokenizer:
                 raise ValueError(
@@ -122,7 +124,9 @@ class Plan:
                 )
             base = checkpoints.find(begin)
             opened = checkpoints.load(base)
-            initial, tokenizer, config = opened.model, opened.tokenizer, opened.model.config
+            initial = opened.model
+            tokenizer = opened.tokenizer
+            config = opened.model.config
         else:
             tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
             config = changed(source.fitted(self.config, tokenizer), **(changes or {}))

@@ -73,7 +73,8 @@ class Format(ABC):
 class ZipFormat(Format):
     """One zip file for another gptviz."""
 
-    title, ending = "One zip file for gptviz", ".zip"
+    title = "One zip file for gptviz"
+    ending = ".zip"
     about = "All of the model in one file: another gptviz opens it as the same model."
 
     def why_not(self, folder: Path) -> str | None:
@@ -111,7 +112,8 @@ class _Files(Format):
         program has no such model.
         """
         with progress.part(0, 2):
-            config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
+            config = checkpoints.read_config(folder)
+            card = checkpoints.read_card(folder)
             tokenizer = checkpoints.read_tokenizer(folder)
             task = learned_task(card.source, tokenizer)
             written = Written(
@@ -180,7 +182,8 @@ class _Files(Format):
 class TransformersFormat(_Files):
     """A folder for `transformers`, and for all that reads its models."""
 
-    title, ending = "A folder for transformers", "-transformers"
+    title = "A folder for transformers"
+    ending = "-transformers"
     about = (
         "config.json, weights and tokenizer as the Hugging Face hub has them: transformers and "
         "many other programs open them."
@@ -196,7 +199,8 @@ class TransformersFormat(_Files):
 class NanoGPTFormat(_Files):
     """The two files of nanoGPT."""
 
-    title, ending = "A checkpoint of nanoGPT", "-nanogpt"
+    title = "A checkpoint of nanoGPT"
+    ending = "-nanogpt"
     about = (
         "ckpt.pt, and meta.pkl for a vocabulary of characters, as nanoGPT's sample.py reads them; "
         "any other tokens it takes for "
@@ -215,7 +219,9 @@ class GGUFFormat(_Files):
     `gguf_writing.BITS_OF_KIND`.
     """
 
-    title, ending, is_single = "A GGUF file", ".gguf", True
+    title = "A GGUF file"
+    ending = ".gguf"
+    is_single = True
     about = (
         "One file with weights in float16 and tokenizer, for llama.cpp and the programs built on "
         "it: Ollama, LM Studio."
@@ -231,7 +237,8 @@ class GGUFFormat(_Files):
         return round(parameter_count(checkpoints.read_config(folder)) * BITS_OF_KIND[self.kind] / 8)
 
     def left_out(self, folder: Path) -> str | None:
-        parts, tokenizer = [super().left_out(folder)], checkpoints.read_tokenizer(folder)
+        parts = [super().left_out(folder)]
+        tokenizer = checkpoints.read_tokenizer(folder)
         if checkpoints.read_config(folder).activation == "gelu":
             parts.append(
                 "what GELU differs from its approximation, which llama.cpp computes (below 0.0005)"
@@ -253,7 +260,8 @@ class GGUFFormat(_Files):
 class PeftFormat(_Files):
     """The two files of a LoRA adapter of PEFT."""
 
-    title, ending = "A LoRA adapter for PEFT", "-peft"
+    title = "A LoRA adapter for PEFT"
+    ending = "-peft"
     about = (
         "adapter_config.json and adapter_model.safetensors: PEFT puts them on the base, written "
         "as a folder for transformers."
@@ -277,7 +285,8 @@ class PeftFormat(_Files):
         base = checkpoints.base_of(folder)
         source = checkpoints.read_card(base).imported_from or ""
         name = source if is_name(source) else checkpoints.name_of(base)
-        config, family = checkpoints.read_config(folder), checkpoints.read_card(base).family
+        config = checkpoints.read_config(folder)
+        family = checkpoints.read_card(base).family
         try:
             peft.write(checkpoints.read_factors(folder), config, family, name, fresh)
         except ImportRefusedError as error:
@@ -287,7 +296,9 @@ class PeftFormat(_Files):
 class PythonFormat(_Files):
     """The plain twin: a decoder as one file of Python, with its weights beside it."""
 
-    title, ending, is_exact = "Plain Python", "-python", True
+    title = "Plain Python"
+    ending = "-python"
+    is_exact = True
     about = (
         "Tokenizer, forward pass and sampling in one file to read, which needs only Python; its "
         "weights lie beside it."

@@ -23,7 +23,8 @@ from gptviz.machine.memory import in_bytes
 from .checkpoints import DICTIONARY
 
 # The most bytes of one file, and of all together.
-MOST_OF_ONE, MOST_BYTES = 600 * 2**20, 2**31
+MOST_OF_ONE = 600 * 2**20
+MOST_BYTES = 2**31
 # What is fitted for visitors who only read is in memory until the server ends: the last ones, of
 # about so many bytes.
 MOST_IN_MEMORY = 2**30

@@ -64,7 +64,8 @@ class LogLine:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LogLine:
         """The line stored as `content`, which has a step."""
-        kind, text = content.get("kind"), content.get("text")
+        kind = content.get("kind")
+        text = content.get("text")
         return cls(
             kind=kind if isinstance(kind, str) else "",
             step=content["step"],
@@ -105,7 +106,9 @@ class LogWriter:
         )
         lines = [line for line in _read_objects(path, LONGEST_LOG)[:kept] if line["step"] <= step]
         checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
-        self.lines, self.written, self.flushed = list[str](), len(lines), time.monotonic()
+        self.lines = list[str]()
+        self.written = len(lines)
+        self.flushed = time.monotonic()
 
     def state(self) -> dict[str, Tensor]:
         """The tensors that later lines depend on, and how many lines there are."""
@@ -204,7 +207,8 @@ def _read_objects(path: Path, at_most: int) -> list[dict[str, Any]]:
         data = read_regular(path, at_most, cut=True)
     except OSError:
         return []
-    lines, left = [], MOST_VALUES
+    lines = []
+    left = MOST_VALUES
     for line in io.BytesIO(data):
         # a line is a table, which itself takes about as much memory as 8 values
         left -= 8 + n_values(line)

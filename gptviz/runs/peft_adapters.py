@@ -29,7 +29,8 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
     try:
         read = peft.read(path)
         folder = checkpoints.find(base) if base is not None else base_named(read.base)
-        config, about = checkpoints.read_config(folder), checkpoints.read_card(folder)
+        config = checkpoints.read_config(folder)
+        about = checkpoints.read_card(folder)
         factors = peft.as_ours(read, config, about.family)
     except ImportRefusedError as error:
         raise CheckpointError(f"{path.name}: {error}") from None

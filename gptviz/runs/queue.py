@@ -76,12 +76,10 @@ class Queue:
         twins: bool = True,
         launch: Callable[..., subprocess.Popen[bytes]] | None = None,
     ) -> None:
-        self.root, self.most_training, self.most_waiting, self.twins_at_once = (
-            root,
-            training,
-            waiting,
-            twins,
-        )
+        self.root = root
+        self.most_training = training
+        self.most_waiting = waiting
+        self.twins_at_once = twins
         self._launch = subprocess.Popen if launch is None else launch
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._stop_requests: dict[str, StopRequest] = {}
@@ -188,7 +186,8 @@ class Queue:
         resumed.
         """
         with self._lock:
-            self._closed, thread = True, self._thread
+            self._closed = True
+            thread = self._thread
             for process in self._processes.values():
                 process.kill()
                 process.wait()
@@ -213,7 +212,8 @@ class Queue:
     def _end(self, name: str, how: StopRequest) -> None:
         checkpoints.check_writable(f"{name[:80]} goes on as it is")
         with self._lock:
-            folder, place = self._folder(name), self.place(name)
+            folder = self._folder(name)
+            place = self.place(name)
             if place is None:
                 raise RunError(f"{name} is not being trained")
             if place > 0:
@@ -263,7 +263,8 @@ class Queue:
             if folder.exists():
                 clear_stop_request(folder)
                 # The process may have ended without writing a status itself.
-                state, error = read_status(folder).state, _last_error(folder, process.returncode)
+                state = read_status(folder).state
+                error = _last_error(folder, process.returncode)
                 if state == "interrupted":
                     write_status(
                         folder,
@@ -280,7 +281,8 @@ class Queue:
         """The runs that begin now: the first that waits, if there is room, and the twin of a run
         that trains.
         """
-        training, waiting = self.training(), self.waiting()
+        training = self.training()
+        waiting = self.waiting()
         twins = (
             [twin for name in training if (twin := self._twin(name)) is not None]
             if self.twins_at_once

@@ -102,7 +102,10 @@ def prepare(
         ValueError: the data does not suit the model.
     """
     with nullcontext(claim) if claim else claimed(spec.name, root, replace=replace) as mine:
-        config, tokenizer, source, recipe = spec.config, spec.tokenizer, spec.source, spec.recipe
+        config = spec.config
+        tokenizer = spec.tokenizer
+        source = spec.source
+        recipe = spec.recipe
         if config.vocab_size != tokenizer.vocab_size:
             raise RunError(
                 f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} "

@@ -83,7 +83,8 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
             _with_weights(folder) as written_out,
         ):
             paths = [*_files(folder, snapshots), *written_out]
-            done, of = 0, sum(map(length_of, paths))
+            done = 0
+            of = sum(map(length_of, paths))
             with progress.part(1, 2) if written_out else nullcontext():
                 for path in paths:
                     inside = (
@@ -170,7 +171,9 @@ def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
             f"{memory.in_bytes(needed)} of weights, and {memory.in_bytes(free)} of memory is free"
         )
         raise CheckpointError(f"{source.path.name} has {sizes}: {memory.way_out()}")
-    weights, read, of = dict[str, Tensor](), 0, parameter_count(config)
+    weights = dict[str, Tensor]()
+    read = 0
+    of = parameter_count(config)
     try:
         for name, tensor in source.parameters(config):
             weights[name] = (tensor if tensor.dtype in STORED else tensor.float()).contiguous()
@@ -211,7 +214,8 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
         with zips.opened(file) as content:
             model = _ZippedModel(content, Path(shown).stem)
             with names.claimed(name or model.name, or_next=name is None) as claim:
-                needed, free = model.bytes, shutil.disk_usage(checkpoints.own()).free
+                needed = model.bytes
+                free = shutil.disk_usage(checkpoints.own()).free
                 if needed > free - ROOM_LEFT:
                     sizes = (
                         f"{memory.in_bytes(needed)}, and {memory.in_bytes(free)} is free on the "
@@ -311,7 +315,8 @@ class _ZippedModel:
 
     def made_in(self, folder: Path, base: str | None) -> Path:
         """Unpack it below the empty `folder` and open it once; return the checkpoint there."""
-        main, made = PurePosixPath(self._main).name, folder / self.name
+        main = PurePosixPath(self._main).name
+        made = folder / self.name
         if base is not None and main != peft.CONFIG:
             raise ZipError(f"it {peft_adapters.NO_BASE}")
         given = made if self._is_ours else folder / ".given" / self.name

@@ -118,7 +118,9 @@ def _train(
 ) -> Iterator[Engine | Event | Sampled]:
     run = read_run(folder)
     checkpoint = checkpoints.load(folder, device, unmerged=True)
-    model, tokenizer, source = checkpoint.model, checkpoint.tokenizer, source_from(run.source)
+    model = checkpoint.model
+    tokenizer = checkpoint.tokenizer
+    source = source_from(run.source)
     data = source.data(tokenizer, model.config)
     requests = _Requests(folder, stop_requested, world)
     if world.is_main:
@@ -147,7 +149,8 @@ def _train(
     recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
     outcome: Literal["finished", "paused", "stopped"] = "finished"
     # What is compiled is compiled for a number of threads.
-    cores, threads = None if engine.compiled else FreeCores(), torch.get_num_threads()
+    cores = None if engine.compiled else FreeCores()
+    threads = torch.get_num_threads()
     try:
         try:
             for event in trainer:
@@ -208,8 +211,11 @@ class _Requests:
         self.made: StopRequest | None = None
         #: whether the next evaluation is the last one of the run, which only a pause interrupts
         self.is_last = False
-        self._folder, self._requested, self._world = folder, requested, world
-        self._begun, self._told = time.monotonic(), ""
+        self._folder = folder
+        self._requested = requested
+        self._world = world
+        self._begun = time.monotonic()
+        self._told = ""
 
     def now(self) -> StopRequest | None:
         """The request that is open now, or None if there is none."""
@@ -319,10 +325,16 @@ class _Recorder:
         trainer: Trainer,
         state: dict[str, Tensor],
     ) -> None:
-        self.folder, self.recipe, self.trainer = run.folder, run.recipe, trainer
-        self.tokenizer, self.source, self.data = tokenizer, source, data
-        self.dtype, self.wall_seconds = run.dtype, run.card.wall_seconds
-        self.card, self.losses = run.card, list(run.card.losses)
+        self.folder = run.folder
+        self.recipe = run.recipe
+        self.trainer = trainer
+        self.tokenizer = tokenizer
+        self.source = source
+        self.data = data
+        self.dtype = run.dtype
+        self.wall_seconds = run.card.wall_seconds
+        self.card = run.card
+        self.losses = list(run.card.losses)
         if state:
             self.losses = [entry for entry in self.losses if entry.step <= trainer.step]
             for step, file in checkpoints.snapshots(self.folder).items():

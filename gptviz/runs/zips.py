@@ -25,7 +25,8 @@ LONGEST_NAME = 400  # characters of a path
 LONGEST_READ = 2 * 2**20  # bytes that are read at once; the list of all entries is read at once
 # How much smaller zip files may be than their content. Weights hardly shrink, and texts are small
 # compared with them.
-MOST_RATIO, SMALL = 100, 4 * 2**20
+MOST_RATIO = 100
+SMALL = 4 * 2**20
 CHUNK = 2**20
 
 
@@ -92,7 +93,8 @@ class ZipEntries:
                 out.write(chunk)
 
     def _chunks(self, name: str) -> Iterator[bytes]:
-        entry, length = self._by_name[name], 0
+        entry = self._by_name[name]
+        length = 0
         with _explained(), self._file.open(entry) as content:
             while chunk := content.read(CHUNK):
                 length += len(chunk)
@@ -125,7 +127,9 @@ class _InPieces:
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        self.seek, self.tell, self._read = file.seek, file.tell, file.read
+        self.seek = file.seek
+        self.tell = file.tell
+        self._read = file.read
 
     def seekable(self) -> bool:
         return True

@@ -53,7 +53,8 @@ class FieldInfo:
         """Whether this field changes anything if the fields have these `values`."""
         if self.needs is None or self.needs[0] not in values:
             return True
-        value, wanted = values[self.needs[0]], self.needs[1]
+        value = values[self.needs[0]]
+        wanted = self.needs[1]
         return value in wanted if wanted else value is not None
 
     @property
@@ -109,7 +110,8 @@ def _declared(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, Describe
     """Of every field of a dataclass, by name: its description as it was declared, and its table of
     choices, which may grow.
     """
-    hints, declared = get_type_hints(settings), {}
+    hints = get_type_hints(settings)
+    declared = {}
     for setting in fields(settings):
         alternatives = get_args(hints[setting.name])
         words = tuple(word for word in alternatives if isinstance(word, str))
@@ -157,7 +159,8 @@ def check_choices(settings: Any) -> None:
     names field, value, choices.
     """
     for name, (info, table) in _declared(cast(Any, type(settings))).items():
-        value, choices = getattr(settings, name), info.choices if table is None else tuple(table)
+        value = getattr(settings, name)
+        choices = info.choices if table is None else tuple(table)
         if info.kind == "switch" and not isinstance(value, bool):
             raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
         if info.kind == "choice" and value not in choices:

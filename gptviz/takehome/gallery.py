@@ -27,7 +27,8 @@ from .page import Figure, PageContent, SavedView
 from .page_file import HERE, as_html, filled, shared_scripts
 
 # Where the scripts and the small pictures are that the files share.
-SHARED, THUMBNAILS = "shared", "thumbnails"
+SHARED = "shared"
+THUMBNAILS = "thumbnails"
 # Browsers that take a picture of a file from the command line.
 BROWSERS = (
     "chromium",
@@ -37,7 +38,8 @@ BROWSERS = (
     "chrome",
     "msedge",
 )
-WINDOW, THUMBNAIL = (1280, 800), (480, 300)
+WINDOW = (1280, 800)
+THUMBNAIL = (480, 300)
 # milliseconds of a page's own time until its picture is taken: what is drawn is drawn after half of
 # it
 LOOKS = 1_000

@@ -16,7 +16,8 @@ def read_curve(folder: Path) -> Curve:
     """The losses of a model, from its log, or without one its card; a CheckpointError if its config
     or card cannot be read.
     """
-    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    card = checkpoints.read_card(folder)
+    log = read_log(folder / "log.jsonl")
     training = curve_points(log, "step", "loss") or [
         (entry.step, entry.training) for entry in card.losses if entry.training is not None
     ]
@@ -45,13 +46,12 @@ def read_accuracy(folder: Path) -> Accuracy | None:
     None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if
     nothing was measured. A CheckpointError if its card cannot be read.
     """
-    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    card = checkpoints.read_card(folder)
+    log = read_log(folder / "log.jsonl")
     if card.accuracy is None:
         return None
-    answers, training = (
-        curve_points(log, "evaluation", "exact_match"),
-        curve_points(log, "evaluation", "training_accuracy"),
-    )
+    answers = curve_points(log, "evaluation", "exact_match")
+    training = curve_points(log, "evaluation", "training_accuracy")
     known = answers or curve_points(log, "evaluation", "accuracy")
     known = known or [
         (entry.step, entry.accuracy) for entry in card.losses if entry.accuracy is not None
@@ -61,7 +61,8 @@ def read_accuracy(folder: Path) -> Accuracy | None:
     what = (
         "answers without a mistake" if answers else "texts right" if card.labels else "tokens right"
     )
-    rows, size = (card.texts or {}).get("training"), (card.recipe or {}).get("batch_size")
+    rows = (card.texts or {}).get("training")
+    size = (card.recipe or {}).get("batch_size")
     return Accuracy(
         checkpoints.name_of(folder),
         what,

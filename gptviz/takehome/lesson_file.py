@@ -55,7 +55,8 @@ def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
     if step.page is not None and step.page.look_at:
         yield PlainText(f"Look here: {step.page.look_at}")
     for question in step.questions:
-        answer, within = answer_to(question, functions), question.within
+        answer = answer_to(question, functions)
+        within = question.within
         ask, hint, reveal = (
             filled(text, functions) for text in (question.ask, question.hint, question.reveal)
         )

@@ -72,7 +72,8 @@ def picture(page: PageContent) -> str:
         for key, value in page.query.items()
         if key == "edits" or key not in {*page.rejected, *ELSEWHERE}
     }
-    model, prompt = state.pop("model", seen.get("Model")), state.pop("prompt", None)
+    model = state.pop("model", seen.get("Model"))
+    prompt = state.pop("prompt", None)
     if prompt is not None:
         # the address may have a key that stands for a long text
         prompt = seen.get("Prompt", prompt)

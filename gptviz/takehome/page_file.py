@@ -150,7 +150,8 @@ class _Writer:
     """Writes pieces as HTML, and remembers which scripts they need."""
 
     def __init__(self, shared: str, own: OwnPrompt | None) -> None:
-        self.shared, self.own = shared, own
+        self.shared = shared
+        self.own = own
         self.data: dict[str, str] = {}
         self.views: set[str] = set()
         self.has_figures = self.has_questions = False

@@ -52,11 +52,9 @@ def report(name: str) -> PageContent:
     card or config is missing.
     """
     folder = checkpoints.find(name)
-    card, config, log = (
-        checkpoints.read_card(folder),
-        checkpoints.read_config(folder),
-        read_log(folder / "log.jsonl"),
-    )
+    card = checkpoints.read_card(folder)
+    config = checkpoints.read_config(folder)
+    log = read_log(folder / "log.jsonl")
     pieces: tuple[PagePiece, ...] = (
         Heading(f"How {name} was trained", 1, plain=True),
         PieceGroup(

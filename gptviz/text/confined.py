@@ -40,7 +40,8 @@ class Confined:
 
     def __init__(self, memory: int = MOST_MEMORY, first: dict[str, Any] | None = None) -> None:
         self.first_result: Any = None
-        self._memory, self._first = memory, first
+        self._memory = memory
+        self._first = first
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -74,7 +75,8 @@ class Confined:
             str(self._memory),
         ]
         alone = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        pipe = subprocess.PIPE
+        nothing = subprocess.DEVNULL
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=alone)
         self._end = weakref.finalize(self, _end, process)
         return process

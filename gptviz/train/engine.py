@@ -170,13 +170,11 @@ class _Probe(Thread):
         self.times: list[float] = []  #: the seconds of the steps that were timed
         self.failure: Exception | None = None  #: the error that ended it too early
         self.given_up = False  #: whether it is to end after the step it takes now
-        self._model, self._data, self._recipe, self._bfloat16, self._compiled = (
-            model,
-            data,
-            recipe,
-            bfloat16,
-            compiled,
-        )
+        self._model = model
+        self._data = data
+        self._recipe = recipe
+        self._bfloat16 = bfloat16
+        self._compiled = compiled
 
     def run(self) -> None:
         try:

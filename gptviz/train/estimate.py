@@ -84,7 +84,8 @@ class Speed:
         """The result of two measurements of one machine: the faster speed, and how busy it was in
         the second one.
         """
-        overhead, flops = min(self.overhead, other.overhead), max(self.flops, other.flops)
+        overhead = min(self.overhead, other.overhead)
+        flops = max(self.flops, other.flops)
         bfloat16 = (
             self.bfloat16.or_faster(other.bfloat16) if self.bfloat16 and other.bfloat16 else None
         )
@@ -129,7 +130,8 @@ def estimate(
     parameters = parameter_count(config)
     trained = sum(map(math.prod, trained_shapes(config, recipe).values()))
     added = trained if recipe.lora_rank else 0
-    weights, optimiser = FLOAT32 * (parameters + added), FLOAT32 * optimiser_numbers(config, recipe)
+    weights = FLOAT32 * (parameters + added)
+    optimiser = FLOAT32 * optimiser_numbers(config, recipe)
     products = step_work(config, recipe.batch_size, tokens, recipe.lora_rank)
     matrices = block_matrices(config, recipe) if recipe.optimiser == "muon" else []
     sizes = [(min(shape), max(shape)) for shape in matrices]
@@ -139,7 +141,8 @@ def estimate(
     evaluation = evaluation_work(config, tokens)
     seconds_per_step = speed.seconds_of_step(step, recipe)
     if recipe.steps:
-        steps, seconds = recipe.steps, recipe.steps * seconds_per_step
+        steps = recipe.steps
+        seconds = recipe.steps * seconds_per_step
     else:
         seconds = 60 * (recipe.minutes or 0)
         steps = max(1, int(seconds / seconds_per_step))
@@ -281,7 +284,9 @@ _PROBES: Sequence[tuple[Config, int]] = (
     (Config(vocab_size=64, context_length=128, d_model=32, n_layer=1, n_head=4, d_mlp=0), 8),
     (Config(vocab_size=64, context_length=64, d_model=384, n_layer=1, n_head=6), 4),
 )
-_PROBED, _FEWEST = 0.1, 5  # seconds and steps, each
+# seconds and steps, each
+_PROBED = 0.1
+_FEWEST = 5
 _MOST_PROBED = 1.0  # seconds
 
 

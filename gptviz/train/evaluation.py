@@ -53,7 +53,9 @@ def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
     device = model.embed.weight.device
     was_training = model.training
     model.eval()
-    total, right, counted = 0.0, torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+    total = 0.0
+    right = torch.zeros(0, dtype=torch.long)
+    counted = torch.zeros(0, dtype=torch.long)
     for batch in batches:
         rows = max(
             MOST_LOGITS

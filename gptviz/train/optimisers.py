@@ -62,7 +62,8 @@ def optimisers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     ]
     groups = [group for group in groups if group["params"]]
     # On two cores the fused step takes a third of the default's time.
-    rate, fused = recipe.learning_rate, model.embed.weight.device.type in ("cpu", "cuda")
+    rate = recipe.learning_rate
+    fused = model.embed.weight.device.type in ("cpu", "cuda")
     if recipe.optimiser == "sgd":
         return [SGD(groups, rate, momentum=recipe.beta1, fused=fused)]
     kind = Adam if recipe.optimiser == "adam" else AdamW

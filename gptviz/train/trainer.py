@@ -101,7 +101,10 @@ class Trainer:
         world: World | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> None:
-        self.model, self.data, self.recipe, self.between = model, data, recipe, between
+        self.model = model
+        self.data = data
+        self.recipe = recipe
+        self.between = between
         self.world = World() if world is None else world
         self.shard = self.world.shard(recipe.batch_size)
         self.device = model.embed.weight.device
@@ -115,7 +118,8 @@ class Trainer:
         self.seconds = 0.0
         #: the number of due evaluations that were made, not counting the one before the first step
         self.evaluated = -1
-        self._pace, self._timed = 0.0, 0
+        self._pace = 0.0
+        self._timed = 0
 
     def __iter__(self) -> Iterator[Event]:
         progress = self._progress()
@@ -194,7 +198,8 @@ class Trainer:
         watched = {} if busy is None else {"tap": busy}
         with self.autocast:
             logits = self.forward(*batch.inputs, **watched)  # [B, T, vocab_size], or [B, n_label]
-            answers, targets = logits.flatten(0, -2), batch.targets.flatten()
+            answers = logits.flatten(0, -2)
+            targets = batch.targets.flatten()
             if self.nearby is not None:
                 total = F.cross_entropy(answers, self.nearby[targets], reduction="sum")
             else:
@@ -307,4 +312,6 @@ class Trainer:
             optimisers.restore(self.optimisers, memory)
         for name, parameter in weights.items():
             parameter.copy_(state[name])
-        self.step, self.evaluated, self.seconds = int(step), int(evaluated), seconds
+        self.step = int(step)
+        self.evaluated = int(evaluated)
+        self.seconds = seconds

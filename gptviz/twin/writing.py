@@ -125,7 +125,8 @@ def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
             ]
         }
     fields = json.loads(tokenizer.to_json())
-    model, cut = fields["model"], fields.get("pre_tokenizer") or {}
+    model = fields["model"]
+    cut = fields.get("pre_tokenizer") or {}
     is_as_gpt2s = (
         model["type"] == "BPE" and cut.get("type") == "ByteLevel" and cut.get("use_regex", True)
     )
@@ -176,12 +177,11 @@ def source(name: str, config: Config, tokenizer: Tokenizer, stops: Stops = NEVER
 
 def facts_of(config: Config, tokenizer: Tokenizer, stops: Stops) -> set[str]:
     """The conditions that hold for a model."""
-    has_blocks, residual, positions = (
-        config.n_layer > 0,
-        config.residual,
-        POSITIONS[config.positions],
-    )
-    has_mlp, adds_positions = has_blocks and config.mlp_size > 0, positions.acts_on == "embedding"
+    has_blocks = config.n_layer > 0
+    residual = config.residual
+    positions = POSITIONS[config.positions]
+    has_mlp = has_blocks and config.mlp_size > 0
+    adds_positions = positions.acts_on == "embedding"
     in_blocks = has_blocks and (
         config.qkv_bias or config.output_bias or (has_mlp and config.mlp_bias)
     )

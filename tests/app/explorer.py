@@ -20,7 +20,8 @@ def sent(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def pattern(at: AppTest, block: int, head: int) -> np.ndarray:
     """The pattern of a head [query, key] as it was sent, NaN where it is masked."""
     header, arrays = sent(at)
-    queries, keys = len(header["queries"]), len(header["keys"])
+    queries = len(header["queries"])
+    keys = len(header["keys"])
     row = arrays["pattern"][block - header["first"], head]
     if not header["triangle"]:
         return row.reshape(queries, keys)

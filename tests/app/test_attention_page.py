@@ -70,10 +70,8 @@ def test_the_page_opens_on_its_sharpest_head_and_says_so(seed_sized: Path) -> No
 def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(
     seed_sized: Path,
 ) -> None:
-    plain, chosen = (
-        page(),
-        page(block="1", head="0", show="value", query="3", log="true", heads="all"),
-    )
+    plain = page()
+    chosen = page(block="1", head="0", show="value", query="3", log="true", heads="all")
     assert sent(plain)[0] == sent(chosen)[0]
     assert views(plain)[0].proto.bytes == views(chosen)[0].proto.bytes
 
@@ -231,7 +229,8 @@ def test_words_are_offered_where_they_are_split_and_are_sent_in_the_place_of_tok
     at = page(prompt="How now", words="true")
     header, arrays = sent(at)
     assert header["queries"] == header["keys"] == ["How", "␣", "now"]
-    tokens, words = np.nan_to_num(expected("How now", 1, 2)), (slice(3), slice(3, 4), slice(4, 7))
+    tokens = np.nan_to_num(expected("How now", 1, 2))
+    words = (slice(3), slice(3, 4), slice(4, 7))
     merged = [[tokens[query, key].sum() / len(tokens[query]) for key in words] for query in words]
     np.testing.assert_allclose(np.nan_to_num(pattern(at, 1, 2)), merged, atol=1e-6)
     assert "moved" not in arrays

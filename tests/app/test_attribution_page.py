@@ -186,7 +186,8 @@ def test_the_heads_of_a_decoder_that_read_the_source_are_there(tiny_pair: TinyMo
 def test_it_opens_on_the_right_answer_to_a_known_prompt_against_the_wrong_one_and_leads_to_such_a_prompt() -> (
     None
 ):
-    at, known = page(model="sentences"), Sentences().contrasts()[0]
+    at = page(model="sentences")
+    known = Sentences().contrasts()[0]
     assert f"minus that of **“{known.wrong}”** is" in says(at)
     assert f"times as likely as **“{known.wrong}”**. {known.about}" in says(at)
     at = page(model="sentences", prompt="Mary")

@@ -134,9 +134,11 @@ def test_where_the_check_keeps_much_less_than_the_share_the_page_says_so_beside_
     model: str, query: dict[str, str]
 ) -> None:
     at = opened("pages/circuit.py", model=model, **query)
-    sent, lines = shown(at), dict[str, Any]()
+    sent = shown(at)
+    lines = dict[str, Any]()
     exec(sent["code"], lines)
-    kept, share = lines["checked"].share, sent["share"]
+    kept = lines["checked"].share
+    share = sent["share"]
     warned = [one for one in at.warning if "The check disagrees" in one.value]
     assert len(warned) == (kept < page_code.MUCH_LESS * share) == (model != "sentences")
     (checked,) = (one.value for one in at.markdown if "Checked:" in one.value)

@@ -33,7 +33,8 @@ from tests.tiny import scrambled, tiny
 
 PLACES = ("plot", "cast", "music", "ending")
 PRAISE = {"negative": ("dull", "bad"), "positive": ("good", "funny"), "neutral": ("long", "plain")}
-TWO, THREE = ("negative", "positive"), ("negative", "neutral", "positive")
+TWO = ("negative", "positive")
+THREE = ("negative", "neutral", "positive")
 REVIEW = "The plot was never dull, and the cast was good"
 Make = Callable[..., LabelledTexts]
 Opened = Callable[..., gptviz.LanguageModel]
@@ -159,7 +160,8 @@ def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(
     at = page(view=HELD_OUT)
     held_out = LabelledSource(labelled, 0.5).split()[1]
     lm = gptviz.load("judge")
-    counts, wrong = np.zeros((2, 2), int), []
+    counts = np.zeros((2, 2), int)
+    wrong = []
     for text, label in zip(held_out.texts, held_out.labels, strict=True):
         found = list(lm.classify(text).values())
         predicted = int(np.argmax(found))

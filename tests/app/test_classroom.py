@@ -40,7 +40,8 @@ def test_sessions_share_the_weights_and_not_what_was_done_in_them():
 
 def test_a_prompt_that_another_session_has_opened_is_not_computed_again():
     first = opened("pages/generate.py", model="ladder-2", prompt="HAMLET:")
-    writing, passes = first.session_state["writing"], []
+    writing = first.session_state["writing"]
+    passes = []
     hook = writing.lm.model.embed.register_forward_pre_hook(lambda *_: passes.append(1))
     try:
         second = opened("pages/generate.py", model="ladder-2", prompt="HAMLET:")

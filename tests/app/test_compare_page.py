@@ -69,7 +69,8 @@ def test_the_code_opens_b_with_its_step_its_edits_and_its_prompt(trained: Path) 
     (code,) = [one.value for one in at.code if "compare." in one.value]
     at.session_state["compare numbers"] = True
     at.run()
-    table, shown = ran(code)["result"].table(), at.dataframe[-1].value
+    table = ran(code)["result"].table()
+    shown = at.dataframe[-1].value
     np.testing.assert_allclose(
         shown.iloc[:, -1].to_numpy(float), table.values.ravel()[: len(shown)], atol=1e-6
     )
@@ -103,7 +104,8 @@ def test_both_sides_have_one_scale_and_the_difference_one_around_zero(
 
 def test_swapping_flips_every_sign_and_swapping_again_brings_everything_back(trained: Path) -> None:
     at = page(b_prompt="a dog", b_step="1", b_edits="blocks.0.attention.head.1")
-    before, scale = bars(at), chart(at, "pairs")["layout"]["xaxis"]["range"]
+    before = bars(at)
+    scale = chart(at, "pairs")["layout"]["xaxis"]["range"]
     at.button(key="swap sides").click().run()
     assert (at.query_params["step"], at.query_params["prompt"]) == ("1", "a dog")
     assert at.query_params["edits"] == "blocks.0.attention.head.1"
@@ -158,7 +160,8 @@ def test_an_edit_or_a_model_that_there_is_not_is_named(trained: Path) -> None:
 def test_a_suggestion_sets_b_and_what_it_says_is_true(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, distribution = list[tuple[int, tuple[int, ...]]](), compare.distribution
+    read = list[tuple[int, tuple[int, ...]]]()
+    distribution = compare.distribution
 
     def counted(side: compare.Side) -> Float64Array:
         read.append((id(side.model), side.ids))

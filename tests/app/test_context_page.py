@@ -14,7 +14,8 @@ from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from tests.app.opening import opened, page_at, ran, says
 from tests.tiny import TinyModel
 
-PAGE, TEXT = "pages/context.py", "hello you all"
+PAGE = "pages/context.py"
+TEXT = "hello you all"
 
 
 page = page_at(PAGE, model="writer", prompt=TEXT)
@@ -31,7 +32,9 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
 ) -> None:
     at = page(how=how)
     use = ran(at.code[0].value)["result"]
-    rise, mean, losses = use.left_out.rise, use.by_window.mean, use.loss
+    rise = use.left_out.rise
+    mean = use.by_window.mean
+    losses = use.loss
     lm = gptviz.load("writer")
     ids = lm.encode(TEXT).tolist()
     ids.append(int(lm.model(lm.encode(TEXT)[None])[0, -1].argmax()))
@@ -46,7 +49,8 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
     )
     assert f"{largest} at position {place}." in says(at)
     assert f"Reading only the last token the mean loss is {mean[0]:.2f} nats" in says(at)
-    early, late = losses[1:7].mean(), losses[7:].mean()
+    early = losses[1:7].mean()
+    late = losses[7:].mean()
     assert (
         f"In the first half of the text the mean loss is {early:.2f} nats, in the second "
         f"{late:.2f}." in says(at)

@@ -51,10 +51,8 @@ def test_the_head_that_an_answer_needs_is_that_of_a_loop_and_the_sentence_says_w
     found = view.needed_head(KEY, question)
     assert found is not None
     assert found.head == worst
-    before, after = (
-        float(guess(lm, question.prompt)[question.right]),
-        float(without[worst][question.right]),
-    )
+    before = float(guess(lm, question.prompt)[question.right])
+    after = float(without[worst][question.right])
     assert (found.before, found.after) == pytest.approx((before, after), abs=1e-5)
     said = view.loss_of_head(KEY, question, found).replace("\\", "")
     assert (

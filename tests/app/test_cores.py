@@ -24,7 +24,9 @@ def test_those_are_there_who_asked_for_something_of_late() -> None:
 def test_each_computes_on_a_share_of_the_cores_and_one_alone_on_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before, now, asked = torch.get_num_threads(), [0.0], SimpleNamespace(session="", free=8)
+    before = torch.get_num_threads()
+    now = [0.0]
+    asked = SimpleNamespace(session="", free=8)
     monkeypatch.setattr(cores, "_all", lambda: 8)
     monkeypatch.setattr(cores, "_visitors", Visitors(lambda: now[0]))
     monkeypatch.setattr(cores, "session", lambda: asked.session)

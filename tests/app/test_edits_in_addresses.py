@@ -11,7 +11,9 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from tests.app.opening import page_at, payload, says
 
-HEAD, MEAN, MISSING = "blocks.1.attention.head.2", "blocks.0.mlp=mean", "blocks.9.mlp"
+HEAD = "blocks.1.attention.head.2"
+MEAN = "blocks.0.mlp=mean"
+MISSING = "blocks.9.mlp"
 TEXT = "the quick brown fox jumps over the lazy dog"
 
 
@@ -27,7 +29,8 @@ def links(at: AppTest) -> list[dict[str, list[str]]]:
 def test_a_page_and_its_links_show_the_edited_model_and_taking_the_edits_away_gives_the_model_back() -> (
     None
 ):
-    plain, at = page(), page(edits=f"{HEAD},{MEAN}", edit_text=TEXT)
+    plain = page()
+    at = page(edits=f"{HEAD},{MEAN}", edit_text=TEXT)
     before = payload(plain, "ledger")[1]["logits"]
     assert all(
         (link["edits"], link["edit_text"]) == ([f"{HEAD},{MEAN}"], [TEXT]) for link in links(at)

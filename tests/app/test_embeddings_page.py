@@ -111,7 +111,8 @@ def test_a_click_on_a_point_of_a_sample_chooses_its_own_token(
 
 
 def test_pca_stands_in_until_a_slow_projection_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    release, plain = threading.Event(), embeddings.project
+    release = threading.Event()
+    plain = embeddings.project
 
     def slow(*args: Any, **others: Any) -> embeddings.Projection:
         if args[2] == "t-SNE":
@@ -128,11 +129,10 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(monkeypatch: pytest.Monk
 
 
 def test_the_neighbours_shown_are_those_of_the_chosen_token() -> None:
-    lm, at = gptviz.load("tiny"), page(model="tiny", token="q")
-    names, rows = (
-        lm.tokenizer.labels(),
-        embeddings.vectors(lm.model, "embedding").astype(np.float64),
-    )
+    lm = gptviz.load("tiny")
+    at = page(model="tiny", token="q")
+    names = lm.tokenizer.labels()
+    rows = embeddings.vectors(lm.model, "embedding").astype(np.float64)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit[names.index("q")]
     best = [names[i] for i in np.argsort(-cosine)[1:9]]

@@ -21,7 +21,8 @@ from tests.app.opening import chart, page_at, payload, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
-PROMPT, UP = "the fox", "blocks.1.mlp.up.weight"
+PROMPT = "the fox"
+UP = "blocks.1.mlp.up.weight"
 pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/costs.py", model="tiny", prompt=PROMPT, view=BITS)
 
@@ -98,7 +99,8 @@ def test_the_button_shows_the_model_so_on_every_page_and_another_one_takes_it_ba
 
 
 def test_a_model_that_has_the_edit_is_compared_with_the_whole_one() -> None:
-    at, plain = page(edits="weights=Q4_0"), page(bits="Q4_0")
+    at = page(edits="weights=Q4_0")
+    plain = page(bits="Q4_0")
     assert metrics(at)["Weight"] == metrics(plain)["Weight"]
     np.testing.assert_array_equal(cells(at), cells(plain))
     assert at.selectbox(key="bits").value == "Q4_0"

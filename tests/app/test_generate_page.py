@@ -43,7 +43,8 @@ from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
 ROOT_FOLDER = Path(__file__).resolve().parents[2]
-FIRST, FORK = 12, 6
+FIRST = 12
+FORK = 6
 PROMPT = "the fox"
 
 
@@ -129,7 +130,8 @@ def drawn_path(at: AppTest) -> list[str]:
     """The labels of the current path as the view has them."""
     header, arrays = shown(at)
     rows = {int(node): i for i, node in enumerate(arrays["node"])}
-    labels, node = [], header["current"]
+    labels = []
+    node = header["current"]
     while node != ROOT:
         labels.append(header["labels"][str(arrays["token"][rows[node]])])
         node = int(arrays["parent"][rows[node]])
@@ -154,7 +156,8 @@ def test_the_page_opens_on_the_text_that_the_library_writes(prompt: str) -> None
 
 def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one() -> None:
     at = page()
-    lm, ids = gptviz.load("tiny"), writing(at).ids
+    lm = gptviz.load("tiny")
+    ids = writing(at).ids
     seen = lm.encode(PROMPT).tolist() + ids
     shares = torch.stack(
         [logits_after(seen[:end]).softmax(-1) for end in range(len(seen) - len(ids), len(seen))]
@@ -213,7 +216,8 @@ def test_a_fork_leaves_the_text_where_another_token_was_likely_and_the_next_one_
 
 def test_undo_a_step_and_a_restart_draw_the_same_tokens() -> None:
     at = page(temperature="1.5", seed="3")
-    before, nodes = writing(at).written, len(writing(at).tree.nodes)
+    before = writing(at).written
+    nodes = len(writing(at).tree.nodes)
     press(press(at, "undo"), "undo")
     assert writing(at).written == before[:-2]
     assert len(shown(at)[1]["node"]) == nodes - 1, "what was written stays as a branch"
@@ -251,7 +255,8 @@ def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(
     tiny_model(card={"end_tokens": [end]})
     clear_caches()
     at = page()
-    now, place = writing(at), ids.index(end)
+    now = writing(at)
+    place = ids.index(end)
     assert now.ids == ids[: place + 1], "the text that the page opens on ends there"
     assert any("The model ended its text here" in caption.value for caption in at.caption)
     press(at, "play")
@@ -332,8 +337,10 @@ def test_a_click_during_a_tick_leaves_text_and_model_in_step(clock: Clock) -> No
 
 def test_another_token_than_the_drawn_one_is_gone_on_from() -> None:
     at = page(temperature="0")
-    now, before = writing(at), writing(at).ids
-    place, other = now.written[4].parent, now.written[4].candidates[3].token
+    now = writing(at)
+    before = writing(at).ids
+    place = now.written[4].parent
+    other = now.written[4].candidates[3].token
     assert other != before[4]
     assert tree.take_clicked(now, {"number": now.number, "at": place, "token": other})
     at.run()
@@ -348,7 +355,8 @@ def test_another_token_than_the_drawn_one_is_gone_on_from() -> None:
 
 def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back() -> None:
     at = page()
-    now, before = writing(at), writing(at).written
+    now = writing(at)
+    before = writing(at).written
     logits = now.tree.after().logits.clone()
     press(at, "play")
     assert tree.go_clicked(now, {"number": now.number, "at": before[2].id})
@@ -407,7 +415,8 @@ def test_of_a_task_one_sequence_is_written_and_it_says_so(
 ) -> None:
     monkeypatch.setattr(text, "FIRST_TOKENS", 120)
     at = written(opened("pages/generate.py", model=model))
-    now, task = writing(at), gptviz.load(model).task
+    now = writing(at)
+    task = gptviz.load(model).task
     assert task is not None
     assert len(now.tree.ids()) == task.length
     assert ("Ones first" in says(at)) == (model == "addition")
@@ -562,7 +571,8 @@ def test_a_route_that_leads_nowhere_is_named_and_the_page_opens_as_usual(route: 
 def test_try_this_keeps_the_prompt_and_what_was_written(title: str) -> None:
     at = page(temperature="1.3", seed="2")
     before = writing(at)
-    ids, nodes = before.ids, set(before.tree.nodes)
+    ids = before.ids
+    nodes = set(before.tree.nodes)
     end = before.tree.current
     press(at, f"try {title}")
     now = writing(at)
@@ -731,7 +741,8 @@ def test_of_a_long_text_a_step_sends_little(
     )
     assert sum(map(len, after.values())) > 500_000
     assert new < 100_000
-    node, path = shown(at)[0]["current"], writing(at).written
+    node = shown(at)[0]["current"]
+    path = writing(at).written
     assert node == path[-1].id
     assert drawn_path(at)[len(PROMPT) :] == [
         gptviz.load("tiny").tokenizer.label(one.token) for one in path
@@ -751,7 +762,8 @@ def test_speed_is_the_models_time_and_not_the_readers(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = page()
-    now, model = writing(at), writing(at).lm.model
+    now = writing(at)
+    model = writing(at).lm.model
     assert now.speedometer.tokens_per_second is None, "the clock stood still"
     forward = model.forward
 
@@ -828,7 +840,8 @@ def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on
     before = writing(at).ids
     at.query_params["edits"] = "blocks.1.mlp"
     at.run()
-    now, tree = writing(at), writing(at).tree
+    now = writing(at)
+    tree = writing(at).tree
     assert lm.edited("blocks.1.mlp").generate(PROMPT, FIRST, temperature=0.8, seed=0) == now.text
     end = next(node for node in tree.nodes if [one.token for one in tree.path(node)] == before)
     now.go(end)

@@ -96,7 +96,8 @@ def test_the_buttons_promise_what_happens() -> None:
     assert all(
         offer.state.keys() == DEFAULTS.keys() and offer.state["seed"] == 0 for offer in tries()
     )
-    smallest, start = 2.0**-149, sizes()
+    smallest = 2.0**-149
+    start = sizes()
     deep = sizes(depth=32)
     assert all(deep[kind] > 0.5 for kind in ("pre-norm", "post-norm", "plain"))
     assert deep["none"] < smallest

@@ -78,7 +78,8 @@ def test_a_game_of_right_and_wrong_guesses_is_worth_the_bits_of_its_mean_beside_
     assert rows["You"][2] == pytest.approx(np.mean(counts), abs=0.005)
     assert rows["pure chance"] == pytest.approx([math.log2(65), math.log2(65), 33], abs=0.005)
     for name, title in (("ladder-0", "ladder-0 (the bigram)"), ("shakespeare", "shakespeare")):
-        lm, surprise = gptviz.load(name), []
+        lm = gptviz.load(name)
+        surprise = []
         for place, true in enumerate(TRUE):
             ids = lm.encode(passage(7)[0] + TRUE[:place])[-lm.model.config.context_length :]
             logits = lm.model(ids[None])[0, -1].detach()

@@ -187,7 +187,8 @@ def test_whatever_a_guest_presses_the_owners_folder_stays_as_it_was(
     downloads: dict[str, Callable[[], Any]],
     begun: list[Any],
 ) -> None:
-    before, pressed = content(owners), set[str]()
+    before = content(owners)
+    pressed = set[str]()
     usual = {"model": OF_KIND[page.kinds[0]]} if page.kinds else {}
     for address in addresses(press_everything(page, usual, pressed), page, usual):
         press_everything(page, address, pressed)

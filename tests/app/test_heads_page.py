@@ -184,7 +184,8 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
 ) -> None:
     monkeypatch.setattr(held_out, "MOST_TOKENS", 512)
     at = page(model="sentences")
-    lm, task = gptviz.load("sentences"), Sentences()
+    lm = gptviz.load("sentences")
+    task = Sentences()
     assert (
         next(one.value for one in at.get("segmented_control") if one.label == "Heads read")
         == HELD_OUT
@@ -193,10 +194,8 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
     rises = frame.set_index("head")["Loss without it"]
     assert list(rises) == sorted(rises, reverse=True)
     rows = held_out.tested(model_key("sentences", "cpu"))
-    ids, targets = (
-        torch.cat([row.reading.ids for row in rows]),
-        torch.cat([row.targets for row in rows]),
-    )
+    ids = torch.cat([row.reading.ids for row in rows])
+    targets = torch.cat([row.targets for row in rows])
     answers = targets >= 0
     assert 0 < answers.float().mean() < 0.2, "of a task only its answers count"
 
@@ -221,10 +220,8 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
 
 
 def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
-    lm, layers = (
-        gptviz.load("seq2seq"),
-        {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"},
-    )
+    lm = gptviz.load("seq2seq")
+    layers = {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"}
     for stack, begins in layers.items():
         at = page(model="seq2seq", stack=stack)
         assert not [one for one in at.get("segmented_control") if one.proto.label == "Heads read"]
@@ -301,7 +298,8 @@ def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of
 
 
 def test_the_texts_where_a_head_does_most_are_shown_with_its_tokens(circuit: str) -> None:
-    lm, text = gptviz.load(circuit), "abcdefghabcdefgh"
+    lm = gptviz.load(circuit)
+    text = "abcdefghabcdefgh"
     at = page(model=circuit, view=WHERE, text=PROMPT, prompt=text)
     assert at.selectbox(key="heads pick").value.name == "blocks.1.attention.head.2", (
         "the induction head"

@@ -30,7 +30,8 @@ opened = page_at("app.py")
 def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages_that_show_what_stands_out() -> (
     None
 ):
-    app, lm = opened(), gptviz.load("sentences")
+    app = opened()
+    lm = gptviz.load("sentences")
     prompt = app.text_area(key="prompt").value
     guess = lm.model(lm.encode(prompt)[None])[0, -1].softmax(-1)
     assert (app.selectbox(key="model").value, lm.tokenizer.label(int(guess.argmax()))) == (
@@ -113,7 +114,9 @@ def test_the_thumbnails_of_the_map_are_made_block_by_block(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_model(text=DEFAULT_PROMPT, context_length=64, n_layer=5, n_head=3)
-    made, seen, alive = model_map.view.thumbnails, [], []
+    made = model_map.view.thumbnails
+    seen = []
+    alive = []
 
     def counted(
         patterns: np.ndarray, hidden: np.ndarray | None, whole: tuple[int, int] | None

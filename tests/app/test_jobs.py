@@ -27,7 +27,10 @@ class Sum:
     """
 
     def __init__(self) -> None:
-        self.go_on, self.is_half_done, self.begun, self.ended = Event(), Event(), 0, 0
+        self.go_on = Event()
+        self.is_half_done = Event()
+        self.begun = 0
+        self.ended = 0
 
     def up_to(self, number: int) -> int:
         self.begun += 1
@@ -85,7 +88,8 @@ def held(monkeypatch: pytest.MonkeyPatch, fresh_caches: None) -> Iterator[list[s
     No clock decides what a page sees: the sum half done, or its end if it may go on.
     """
     said: list[str] = []
-    show, wait = DeltaGenerator.progress, job.Job.wait
+    show = DeltaGenerator.progress
+    wait = job.Job.wait
 
     def in_step(self: job.Job[Any], seconds: float | None = None) -> bool:
         if self.title == "Adding up":
@@ -199,7 +203,8 @@ def test_a_page_that_follows_a_computation_says_how_far_it_is_stops_it_and_says_
     None
 ):
     SUM.go_on.set()  # for the bar to be shown
-    at_work, go_on = Event(), Event()
+    at_work = Event()
+    go_on = Event()
 
     def compute(_results: Results) -> None:
         with progress.part(3, 12, doing="the head <b>"):

@@ -101,7 +101,8 @@ def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
 
 def test_a_token_of_the_readers_choice_is_followed_in_the_figure_and_in_the_code() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, follow="w")
-    followed, lm = course(at), gptviz.load("writer")
+    followed = course(at)
+    lm = gptviz.load("writer")
     assert followed.ids[0] == lm.token("w")
     on_top = charts(at)[1]["data"][-1]
     assert on_top["name"] == "w"

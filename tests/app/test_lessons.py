@@ -222,7 +222,8 @@ def test_the_page_lists_lessons_in_their_order_and_names_files_that_are_none(hom
 
 
 def test_minutes_level_and_a_picture_are_on_each_card_and_a_period_is_named_at_the_top() -> None:
-    at, found = opened("pages/lessons.py"), lessons()
+    at = opened("pages/lessons.py")
+    found = lessons()
     pictures = [
         element.value for element in at.main.markdown if element.value.startswith(":material/")
     ]

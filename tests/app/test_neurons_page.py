@@ -78,10 +78,8 @@ def test_the_figures_of_a_neuron_are_what_it_does() -> None:
     ):
         at = page(model="mine", block="1", **query)
         frame = at.dataframe[0].value.set_index("neuron")
-        activity, neuron = (
-            lm.activity("blocks.1.mlp", text),
-            int(at.dataframe[0].value["neuron"][0]),
-        )
+        activity = lm.activity("blocks.1.mlp", text)
+        neuron = int(at.dataframe[0].value["neuron"][0])
         for title, name in (("Largest", "largest"), ("Active", "active"), ("Effect", "effect")):
             np.testing.assert_allclose(
                 frame[title].sort_index(), getattr(activity, name), atol=1e-6

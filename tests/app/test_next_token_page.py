@@ -46,7 +46,8 @@ def chosen(at: AppTest) -> int:
 def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them_and_the_link_has_it() -> (
     None
 ):
-    expected, tokenizer = logits(), gptviz.load("tiny").tokenizer
+    expected = logits()
+    tokenizer = gptviz.load("tiny").tokenizer
     at = page(position="2")
     first, arrays = payload(at, "ledger")
     assert json.loads(arrays["labels"].tobytes()) == tokenizer.labels()
@@ -184,7 +185,8 @@ def notices(at: AppTest) -> list[str]:
 def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: TinyModel) -> None:
     tiny_model(context_length=100)
     shares = torch.softmax(logits(), -1)
-    label, most = gptviz.load("tiny").tokenizer.label, shares.max(-1)
+    label = gptviz.load("tiny").tokenizer.label
+    most = shares.max(-1)
     place = int(most.values.argmin())
     at = page(position="2")
     said = (
@@ -199,7 +201,8 @@ def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Tin
 
 
 def test_a_sentence_says_what_the_temperature_does_to_the_likeliest_token() -> None:
-    at, exact = page(position="2"), logits()[2]
+    at = page(position="2")
+    exact = logits()[2]
     shares = [
         float(torch.softmax(exact / temperature, -1).max()) for temperature in (1.0, 0.5, 2.0)
     ]

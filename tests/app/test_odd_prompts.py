@@ -49,7 +49,8 @@ def test_an_odd_prompt_gets_a_message_and_the_page_stays(page: Page) -> None:
     if not [box for box in at.text_area if box.key == "prompt"]:
         assert not page.reads_prompt
         return
-    usual, pictures = alerts(at), drawn(at, "number", "asked")
+    usual = alerts(at)
+    pictures = drawn(at, "number", "asked")
     for prompt, said in SAID.items():
         at.text_area(key="prompt").set_value(prompt).run()
         assert "?" in at.title[0].value, prompt

@@ -118,7 +118,9 @@ def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     views in the browser.
     """
     keys: dict[str, set[str]] = {"server": set(), "browser": set()}
-    write, linked, takes_all = addresses.write, controls.linked, addresses.takes_all
+    write = addresses.write
+    linked = controls.linked
+    takes_all = addresses.takes_all
 
     def server_writes(key: str, value: str | None) -> None:
         keys["server"].add(key)

@@ -333,7 +333,8 @@ def test_what_was_imported_stands_in_every_list_with_source_and_licence(user: Pa
 
 def test_two_models_are_not_opened_at_once(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Endless:
-        title, is_active = "the first", True
+        title = "the first"
+        is_active = True
 
     monkeypatch.setattr(import_job, "_current", Endless())
     with pytest.raises(

@@ -27,7 +27,8 @@ PAGES: dict[str, How] = {
     "switch_off": "switch off",
 }
 TYPED = "a cab | a cad | a | b\nbad abe | bad cbe | d | c\nface | fade | f | g"
-CLEAN, OTHER = "bad abe", "bad cbe"
+CLEAN = "bad abe"
+OTHER = "bad cbe"
 
 
 @pytest.fixture
@@ -53,7 +54,8 @@ def test_the_list_has_mean_and_spread_beside_the_prompt_on_screen(
 ) -> None:
     at = page(name, pairs=TYPED)
     assert not at.error
-    found, rows = lm.over_prompts(prompt_rows(TYPED, "list"), PAGES[name]), table(at)
+    found = lm.over_prompts(prompt_rows(TYPED, "list"), PAGES[name])
+    rows = table(at)
     for i, unit in enumerate(found.units):
         shown = [
             rows[unit][column] for column in ("mean", "standard deviation", "same sign", "prompts")
@@ -121,7 +123,8 @@ def test_a_large_list_waits_for_a_click(
 def test_a_list_that_is_stopped_keeps_the_prompts_that_are_ready(
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_work, go_on = Event(), Event()
+    at_work = Event()
+    go_on = Event()
 
     def slow(*asked: Any) -> dict[str, float]:
         if at_work.is_set():

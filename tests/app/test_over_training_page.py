@@ -54,7 +54,8 @@ from tests.drawn import numbers
 from tests.examples import quick
 from tests.tiny import TinyModel, scrambled, tiny
 
-PAGE, PROMPT = "pages/over_training.py", "When Mary and John went to the shop, John gave a book to"
+PAGE = "pages/over_training.py"
+PROMPT = "When Mary and John went to the shop, John gave a book to"
 STEPS = (0, 1, 16)
 
 page = page_at(PAGE, model="mixed")
@@ -130,7 +131,8 @@ def of_heads(subject: Subject, score: str) -> list[float]:
     """A score of all heads of a model, as the page Heads has it for each of its stacks, which read
     what the model as it was saved last wrote; of a decoder over data held out.
     """
-    lm, losses = language_model(subject.key), score == "delta_loss"
+    lm = language_model(subject.key)
+    losses = score == "delta_loss"
     if subject.kind.continues:
         return lm.head_scores(losses=losses).values[score].ravel().tolist()
     read = language_model(replace(subject.key, step=None)).inputs(subject.text)
@@ -161,7 +163,9 @@ def lengths_of_last(model: Transformer, read: Read) -> list[float]:
 
 def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
     """What the page of a measure computes for the model, and at the place, of `subject`."""
-    key, read, last = subject.key, Read(subject.seen), len(subject.seen) - 1
+    key = subject.key
+    read = Read(subject.seen)
+    last = len(subject.seen) - 1
     if subject.kind.has_source:
         read = read_by(replace(subject, key=replace(key, step=None)))
     place = {"decoder": last, "classifier": None, "encoder-decoder": 0}[subject.kind.name]
@@ -262,8 +266,10 @@ def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(
     other_kinds: None,
 ) -> None:
     pair = gptviz.load("pair")
-    start, end = pair.special_tokens.start, pair.special_tokens.end
-    own, one_wrong = list[Rows](), list[Rows]()
+    start = pair.special_tokens.start
+    end = pair.special_tokens.end
+    own = list[Rows]()
+    one_wrong = list[Rows]()
     for text in ("two", "twenty two", "seven"):
         written, ended = pair.decoded(text)
         whole = torch.tensor([[start, *written, *([end] if ended else [])]])
@@ -279,7 +285,8 @@ def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(
 
 @pytest.mark.parametrize("kind", quick(["classifier", "encoder-decoder"], "classifier"))
 def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds: None) -> None:
-    name, prompt = OF_KIND[kind], PROMPTS[kind]
+    name = OF_KIND[kind]
+    prompt = PROMPTS[kind]
     offered = opened(PAGE, model=name, prompt=prompt)
     listed = set(offered.multiselect[0].options)
     has = {one.of(kind).title for one in MEASURES.values() if kind in one.kinds}

@@ -51,7 +51,8 @@ def lm(tiny_model: TinyModel) -> gptviz.LanguageModel:
     return gptviz.load("mine")
 
 
-CLEAN, OTHER = "bad abe", "bad cbe"
+CLEAN = "bad abe"
+OTHER = "bad cbe"
 
 
 page = page_at(PAGE, model="mine", prompt=CLEAN, corrupted=OTHER)
@@ -83,7 +84,8 @@ def test_of_a_small_model_every_heatmap_is_exact_at_once_and_no_preview_is_compu
     assert len(heat_maps(at)) == len(NAMES) == 8
     for name in NAMES:
         expected = lm.patch(CLEAN, OTHER, what=name)
-        chart, shares = heat_maps(at)[expected.quantity.title], expected.restored.values
+        chart = heat_maps(at)[expected.quantity.title]
+        shares = expected.restored.values
         np.testing.assert_allclose(
             drawn(chart),
             shares[:, 4:] if name in maps.BY_POSITION else shares,
@@ -239,7 +241,8 @@ def test_a_computation_that_ends_while_the_page_is_drawn_is_shown_whole(
 def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready(
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_work, go_on = Event(), Event()
+    at_work = Event()
+    go_on = Event()
 
     def slow(model: Transformer, pair: PromptPair, what: str) -> Patched:
         if what != maps.BY_HEAD[0]:

@@ -110,5 +110,6 @@ def test_what_the_browser_said_holds_until_streamlit_knows_of_a_change(
     assert on_screen.query() == "model=bpe&head=2"
     here.query = "model=bpe&prompt=a"
     assert on_screen.query() == "model=bpe&prompt=a"
-    here.page, here.query = "positions", "model=bpe"
+    here.page = "positions"
+    here.query = "model=bpe"
     assert on_screen.query() == "model=bpe"

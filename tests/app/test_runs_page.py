@@ -184,7 +184,8 @@ def test_with_a_ladder_its_rungs_are_compared_unless_asked_otherwise(trained: Ti
 def test_only_where_all_are_classifiers_losses_are_per_text(
     tiny_model: TinyModel, tiny_classifier: TinyModel
 ) -> None:
-    decoder, classifier = tiny_model("writer"), tiny_classifier("judge")
+    decoder = tiny_model("writer")
+    classifier = tiny_classifier("judge")
     assert [
         loss_unit(folders) for folders in ([classifier], [decoder], [classifier, decoder], [])
     ] == [

@@ -48,7 +48,8 @@ def test_each_address_opens_the_thing(home: Path) -> None:
     for name, entry in named("Model").items():
         assert query(entry) == {"model": name}
     for name, entry in named("Lesson").items():
-        lesson, number = library().lessons[query(entry)["lesson"]], int(query(entry)["lesson_step"])
+        lesson = library().lessons[query(entry)["lesson"]]
+        number = int(query(entry)["lesson_step"])
         assert name in (lesson.title, lesson.steps[number - 1].title)
 
 

@@ -79,7 +79,8 @@ def test_errors_that_caused_others_and_groups_of_them_say_their_texts_in_one_lin
 
 
 def test_a_note_of_an_error_stays_in_its_line(written: io.StringIO) -> None:
-    first, member = ValueError("x"), KeyError("y")
+    first = ValueError("x")
+    member = KeyError("y")
     for one in (first, member):
         one.add_note(f'File "{FORGED}')
     group = ExceptionGroup("both", [member])

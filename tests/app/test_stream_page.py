@@ -50,7 +50,8 @@ def computed(at: AppTest) -> np.ndarray:
 def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None) -> None:
     asked = {} if position is None else {"position": position}
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, **asked)
-    drawn, shown = chart(at, "written")["data"], computed(at)
+    drawn = chart(at, "written")["data"]
+    shown = computed(at)
     assert shown.shape == (2, 4)
 
     def heights(kind: str) -> list[float]:
@@ -89,7 +90,8 @@ def places(at: AppTest) -> dict[int, tuple[float, float]]:
 @pytest.mark.parametrize("layer", ["embed", "blocks.1.mlp"])
 def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, layer=layer)
-    shown, drawn = computed(at), places(at)
+    shown = computed(at)
+    drawn = places(at)
     np.testing.assert_allclose([drawn[i] for i in range(len(TEXT))], shown, atol=1e-5)
     seen = gptviz.load("writer").stream(TEXT)
     row = [one.name for one in seen.layers].index(layer)
@@ -299,7 +301,8 @@ def test_steering_says_is_or_are_and_the_code_computes_its_numbers() -> None:
     at = opened(PAGE, model="sentences", view=page.STEERING)
     assert "At strength 2 the likeliest next token is “are”" in says(at)
     assert "With it 6 of 6 held-out texts go on as their partners do." in says(at)
-    names, drawn = made(at), [numbers(line["y"]) for line in chart(at, "steered")["data"]]
+    names = made(at)
+    drawn = [numbers(line["y"]) for line in chart(at, "steered")["data"]]
     np.testing.assert_allclose(drawn, names["steered"].probability.values, atol=1e-9)
     assert [text.value for text in at.text] == [text.strip() for text in names["steered"].texts]
     np.testing.assert_array_equal(

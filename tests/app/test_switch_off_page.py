@@ -25,7 +25,8 @@ from tests.drawn import numbers
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE, wait_until
 
-PROMPT, HEAD = "the fox", "blocks.1.attention.head.2"
+PROMPT = "the fox"
+HEAD = "blocks.1.attention.head.2"
 
 
 pytestmark = pytest.mark.usefixtures("tiny_saved")
@@ -112,9 +113,11 @@ def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_
 def test_the_arrow_beside_the_losses_points_where_the_loss_goes_and_is_green_where_it_falls() -> (
     None
 ):
-    lm, shown = gptviz.load("tiny"), {}
+    lm = gptviz.load("tiny")
+    shown = {}
     for part in heads_and_mlps(lm.model.config):
-        moved, proto = loss(lm.edited(part.name)) - loss(lm), page(edits=part.name).metric[0].proto
+        moved = loss(lm.edited(part.name)) - loss(lm)
+        proto = page(edits=part.name).metric[0].proto
         if abs(moved) > 1e-3:
             shown[moved < 0] = proto.direction, proto.color
     assert shown == {
@@ -226,7 +229,9 @@ def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(
 def test_a_large_model_shows_its_guess_before_it_has_written_a_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lm, gate, drawn = gptviz.load("tiny"), Event(), before_after._tokens
+    lm = gptviz.load("tiny")
+    gate = Event()
+    drawn = before_after._tokens
 
     def slowly(*given: Any) -> Iterator[int]:
         for token in drawn(*given):
@@ -274,7 +279,8 @@ def test_other_kinds_of_models_have_the_page_too(
     at = opened("pages/switch_off.py", model=kind, prompt=prompt, edits="blocks.1.mlp")
     lm = gptviz.load(kind)
     if kind == "classifier":
-        first, then = lm.classify(prompt), lm.edited("blocks.1.mlp").classify(prompt)
+        first = lm.classify(prompt)
+        then = lm.edited("blocks.1.mlp").classify(prompt)
         assert bars(at) == [pytest.approx(list(each.values()), abs=1e-5) for each in (first, then)]
         label = max(first, key=first.__getitem__)
         assert metric(at) == pytest.approx([-np.log(first[label]), -np.log(then[label])], abs=6e-4)

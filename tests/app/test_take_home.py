@@ -20,7 +20,9 @@ class Process:
     """Stands for the processes: each ends when it is let."""
 
     def __init__(self) -> None:
-        self.going, self.most, self.let = 0, 0, Semaphore(0)
+        self.going = 0
+        self.most = 0
+        self.let = Semaphore(0)
         self.told: list[tuple[list[str], Any]] = []
 
     def __call__(self, command: list[str], *, input: str, **how: Any) -> SimpleNamespace:
@@ -36,7 +38,9 @@ class Process:
 def test_a_hundred_who_ask_at_once_start_no_more_than_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    process, refused, files = Process(), [], []
+    process = Process()
+    refused = []
+    files = []
     monkeypatch.setattr(take_home.subprocess, "run", process)
     begin = Event()
 

@@ -113,7 +113,8 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
     )
     assert at.query_params["run"] == "shakespeare"
     curve = curve_of(checkpoints.find("shakespeare"))
-    first, last = float(curve.validation[0]), float(curve.validation[-1])
+    first = float(curve.validation[0])
+    last = float(curve.validation[-1])
     step = min(curve.validation_steps[first - curve.validation >= 0.9 * (first - last)])
     assert (
         f"the loss fell from {first:.3f} to {last:.3f}, and nine tenths of that by step "

@@ -348,7 +348,8 @@ def test_an_answer_is_decoded_once_for_all_pages(
 
 
 def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
-    key, source = model_key("tiny", "cpu"), tuple(TOKENIZER.source_ids(SOURCE))
+    key = model_key("tiny", "cpu")
+    source = tuple(TOKENIZER.source_ids(SOURCE))
 
     def kept(made: list[Any], make: Any) -> int:
         return sum(make(place) is one for place, one in reversed(list(enumerate(made))))
@@ -429,7 +430,8 @@ def test_what_one_may_try_shows_what_it_says(answer: list[int]) -> None:
     asked = sent(at)[0]["asked"]
     assert (asked["heads"], asked["block"], asked["head"]) == ("one", block, head)
     at.button(key="try One wrong token").click().run()
-    chips, place = strip(at)["tokens"], strip(at)["settings"]["selected"]
+    chips = strip(at)["tokens"]
+    place = strip(at)["settings"]["selected"]
     assert place == len(answer) // 2
     assert [chip[0] for chip in chips[:place]] == [TOKENIZER.label(i) for i in answer[:place]]
     assert chips[place][4], "another is likelier there"
@@ -467,7 +469,8 @@ def test_the_code_behind_the_ledger_and_that_of_a_tree_whose_source_was_cut_make
 def test_a_drawn_output_is_that_of_the_library_and_a_search_draws_nothing(
     answer: list[int],
 ) -> None:
-    lm, at = gptviz.load("tiny"), page(view="Next token")
+    lm = gptviz.load("tiny")
+    at = page(view="Next token")
     at.toggle(key="drawn").set_value(True).run()
     at.slider(key="temperature").set_value(1.8).run()
     at.select_slider(key="seed").set_value(3).run()

@@ -104,7 +104,8 @@ def unreached(page: Page) -> set[str]:
     """What a pointer can use and the keyboard does not reach: neither with Tab nor with the arrow
     keys from where Tab stops.
     """
-    usable, reached = set(page.evaluate(USABLE)), set()
+    usable = set(page.evaluate(USABLE))
+    reached = set()
     assert usable, "there is nothing to use"
     for number in range(len(stops(page))):
         to_start(page)

@@ -209,7 +209,8 @@ class Answered:
     def _loads(self, request: Request) -> None:
         """A page that is loaded asks for a run as soon as it is connected."""
         if request.is_navigation_request() and request.frame.parent_frame is None:
-            self.asked, self.running = True, False
+            self.asked = True
+            self.running = False
 
     def _connects(self, connection: WebSocket) -> None:
         connection.on("framesent", self._sent)
@@ -231,7 +232,8 @@ class Answered:
         match answer.WhichOneof("type"):
             case "new_session":
                 self.by_clock = not self.asked and not self.running
-                self.asked, self.running = False, not self.by_clock
+                self.asked = False
+                self.running = not self.by_clock
             case "script_finished":
                 self.by_clock = False
                 self.running = answer.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN

@@ -91,7 +91,10 @@ def settled(browser: Driven) -> list[str]:
     """What the page says once the server has answered, all is drawn and nothing changes any
     more.
     """
-    said, since, end, stands = [], time.monotonic(), time.monotonic() + 2 * PATIENCE, False
+    said = []
+    since = time.monotonic()
+    end = time.monotonic() + 2 * PATIENCE
+    stands = False
     while not stands or time.monotonic() - since < STILL:
         assert time.monotonic() < end, "the page did not come to rest"
         browser.evaluate(FRAMES)
@@ -100,7 +103,8 @@ def settled(browser: Driven) -> list[str]:
         )
         now = browser.evaluate(SAID)
         if now != said:
-            said, since = now, time.monotonic()
+            said = now
+            since = time.monotonic()
     return said
 
 
@@ -111,11 +115,13 @@ def aimed(browser: Driven, i: int) -> dict[str, Any] | None:
     # what the last spot opened may lie over this one; and a list that was scrolled fills itself
     browser.point(*CORNER)
     settled(browser)
-    spot, end = browser.evaluate(f"{SPOT}({i})"), time.monotonic() + PATIENCE
+    spot = browser.evaluate(f"{SPOT}({i})")
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         # that it was scrolled is told in the next frame, and shuts what a pointer has opened
         browser.evaluate(FRAMES)
-        before, spot = spot, browser.evaluate(f"{SPOT}({i})")
+        before = spot
+        spot = browser.evaluate(f"{SPOT}({i})")
         # Where scrolling ends is rounded: Firefox may come to one of two neighbouring pixels.
         if (
             spot is None
@@ -206,7 +212,8 @@ def test_a_page_opens_and_answers_a_pointer_and_keys_as_in_chromium(
     name: str,
     browser_name: str,
 ) -> None:
-    browser, wanted = opened(browser_name), chromium_met(name)
+    browser = opened(browser_name)
+    wanted = chromium_met(name)
     steps = list(wanted)
     for device in ("pointer", "key"):
         answered = [

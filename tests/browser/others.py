@@ -26,7 +26,8 @@ from websockets.sync.client import ClientConnection, connect
 from tests.browser.machinery import PATIENCE, chromium
 from tests.waiting import on_a_free_port
 
-WIDTH, HEIGHT = 1280, 800
+WIDTH = 1280
+HEIGHT = 800
 MINI_BROWSERS = "/usr/lib/*/webkit2gtk-4.*/MiniBrowser"
 # A browser that is not here, and the packages of Debian that bring it.
 PACKAGES = {"Firefox": "firefox-esr", "WebKit": "webkit2gtk-driver xvfb"}
@@ -104,7 +105,8 @@ class Standard:
 
 class Firefox(Standard):
     def __init__(self, connection: ClientConnection) -> None:
-        self.connection, self.sent = connection, 0
+        self.connection = connection
+        self.sent = 0
         self.send("session.new", capabilities={})
         self.context: dict[str, str] = {}
         self.send("script.addPreloadScript", functionDeclaration=LISTEN)
@@ -218,7 +220,8 @@ def a_firefox() -> Iterator[Driven]:
 
 @contextmanager
 def a_webkit() -> Iterator[Driven]:
-    driver, display = shutil.which("WebKitWebDriver"), shutil.which("Xvfb")
+    driver = shutil.which("WebKitWebDriver")
+    display = shutil.which("Xvfb")
     browser = next(Path("/").glob(MINI_BROWSERS[1:]), None)
     if driver is None or display is None or browser is None:
         raise FileNotFoundError

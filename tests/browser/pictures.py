@@ -109,7 +109,8 @@ def unknown_to_svg_1_1(drawn: str) -> list[str]:
     """The colours, pictures and references of a drawing that a program does not show which knows
     SVG 1.1 alone.
     """
-    found, there = [], names(drawn)
+    found = []
+    there = names(drawn)
     for one in ElementTree.fromstring(drawn).iter():
         looks = [part.partition(":")[::2] for part in one.attrib.get("style", "").split(";")]
         for name, value in [
@@ -134,7 +135,8 @@ def unknown_to_svg_1_1(drawn: str) -> list[str]:
 def faults(page: Page, drawn: str) -> list[str]:
     """What is wrong with the texts of a drawing, in words; `page` is any that a browser shows."""
     measured = page.evaluate(MEASURE, drawn)
-    texts, whole = measured["texts"], measured["whole"]
+    texts = measured["texts"]
+    whole = measured["whole"]
     assert texts, "there is no text"
     found = unknown_to_svg_1_1(drawn)
     for i, one in enumerate(texts):

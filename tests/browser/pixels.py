@@ -47,7 +47,8 @@ def check_pixels(
     """Each pixel of the canvas has the colour of its place [row, column] on a role's scale for 0 …
     1; where that is NaN it is blank.
     """
-    drawn, blank = pixels(canvas), np.isnan(places)
+    drawn = pixels(canvas)
+    blank = np.isnan(places)
     np.testing.assert_array_equal(drawn[..., 3], np.where(blank, 0, 255))
     expected = colours(places, colour, dark=dark)
     np.testing.assert_allclose(drawn[~blank][:, :3], expected[~blank], rtol=0, atol=ROUNDING)

@@ -20,11 +20,16 @@ from gptviz.ui.menu import PAGES
 from tests.browser.machinery import ROOT, Server, Visit, chromium, serve
 
 # Pixels; a picture that is cut at the usual height is higher.
-HEIGHT, HIGHER = 800, {"circuit": 1250}
+HEIGHT = 800
+HIGHER = {"circuit": 1250}
 # The picture that moves: the size of the window, how wide the picture is, milliseconds for a frame,
 # and for the last of a page.
-WINDOW, MOVING_WIDTH, FRAME, LAST = (1180, 700), 880, 300, 1_500
-STEPS, HOVERED = 12, range(2, 12)
+WINDOW = (1180, 700)
+MOVING_WIDTH = 880
+FRAME = 300
+LAST = 1_500
+STEPS = 12
+HOVERED = range(2, 12)
 
 
 def shown() -> list[tuple[str, str]]:

@@ -45,7 +45,8 @@ LOADS = 0.05
 # How much of the memory of the second third of the walk the last third may have, at most. The
 # numbers of one page differ by what is cached and by what garbage is left; something that is never
 # given back passes any such bound in 20 minutes.
-MOST_OF_SERVER, MOST_OF_BROWSER = 1.25, 1.5
+MOST_OF_SERVER = 1.25
+MOST_OF_BROWSER = 1.5
 TRAINING = [
     "train",
     "reversal",
@@ -114,7 +115,9 @@ class Reader:
     """Does something at random in a browser."""
 
     def __init__(self, visit: Visit, seed: int) -> None:
-        self.visit, self.page, self.draw = visit, visit.page, random.Random(seed)
+        self.visit = visit
+        self.page = visit.page
+        self.draw = random.Random(seed)
         self.unseen = list(TITLES)
         self.doing = ""  # what it does now, or has done last
         self.acts: tuple[Callable[[], object], ...] = (
@@ -205,7 +208,8 @@ def acted(reader: Reader) -> list[str]:
 
 def walk(browser: Browser, server: Server, goes_on: Callable[[Walk], bool], seed: int = 0) -> Walk:
     """Let a reader walk over the app while `goes_on`; the walk ends where something goes wrong."""
-    done, visit = Walk(), Visit.begin(browser, server, fresh=True)
+    done = Walk()
+    visit = Visit.begin(browser, server, fresh=True)
 
     def told(message: ConsoleMessage) -> None:
         if message.type == "error" and not message.location.get("url", "").endswith(ALLOWED_MISSES):

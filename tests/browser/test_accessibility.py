@@ -26,7 +26,8 @@ QUICK = "next_token"
 # What a popover with one of these names holds is the same on every page about the same kind of
 # model, but for the address of the page: it is opened on one page of each kind, and where a page
 # has something else under such a name.
-SHARED, SHOWN_ON = re.compile("Share|All"), ("", "classify", "translate", "train", "runs")
+SHARED = re.compile("Share|All")
+SHOWN_ON = ("", "classify", "translate", "train", "runs")
 # Where popovers are opened in the dark too. These pages have those of all pages, and all that are
 # of one page alone.
 DARK_POPOVERS = ("train", "runs")

@@ -95,8 +95,10 @@ class Explorer:
         **choice: Any,
     ) -> None:
         self.monkeypatch = monkeypatch
-        self.model, self.stack = choice.pop("model", "writer"), choice.pop("stack", "decoder")
-        self.prompt, self.block = prompt, 0
+        self.model = choice.pop("model", "writer")
+        self.stack = choice.pop("stack", "decoder")
+        self.prompt = prompt
+        self.block = 0
         self.view = mounted("attention_explorer", self.payload(), **choice)
         self.page = self.view.page
         self.page.evaluate(FRAMES)
@@ -174,7 +176,8 @@ def chips(page: Page, side: str = "key") -> Locator:
 # A shade is opaque by 0.05 for nothing and by 0.65 for the end of the scale. The view rounds that
 # to a thousandth, the browser to one of 255: a place on the scale differs from its number by this
 # at most.
-FAINTEST, RANGE = 0.05, 0.6
+FAINTEST = 0.05
+RANGE = 0.6
 STEP = (0.0005 + 0.5 / 255) / RANGE + 1e-6
 
 
@@ -254,12 +257,14 @@ def quantities(lm: Any, prompt: str, block: int) -> dict[str, np.ndarray]:
     """What the explorer can show of a block, by the name of its button [head, query, key]: NaN
     where a query must not look.
     """
-    trace, attention = lm.trace(prompt), lm.model.blocks[block].attention
+    trace = lm.trace(prompt)
+    attention = lm.model.blocks[block].attention
     every = [
         trace[f"blocks.{b}.attention.pattern"][0].numpy().astype(np.float64)
         for b in range(block + 1)
     ]
-    pattern, tokens = every[block], len(every[block][0])
+    pattern = every[block]
+    tokens = len(every[block][0])
     moved = np.empty((len(pattern), tokens))
     for head, values in enumerate(trace[f"blocks.{block}.attention.v"][0].numpy()):
         output = attention.output.weight.detach().numpy()[
@@ -330,7 +335,8 @@ def test_every_quantity_is_that_of_the_tensors(
 def test_every_pixel_of_the_thumbnails_and_of_a_mean_is_that_of_the_tensors(
     shown: Callable[..., Explorer], folder: Path, dark: bool
 ) -> None:
-    page, lm = shown(block=1, heads="mean", dark=dark).page, load(folder, "writer")
+    page = shown(block=1, heads="mean", dark=dark).page
+    lm = load(folder, "writer")
     for block in range(2):
         pattern = quantities(lm, PROMPT, block)["Pattern"]
         for head in range(3):
@@ -346,7 +352,8 @@ def test_on_the_heat_map_the_pointer_is_on_the_cell_drawn_there_whose_row_and_co
     shown: Callable[..., Explorer],
 ) -> None:
     page = shown(model="pair", prompt="one two", stack="cross").page
-    keys, queries = chips(page, "key").count(), chips(page, "query").count()
+    keys = chips(page, "key").count()
+    queries = chips(page, "query").count()
     assert keys != queries, "a square would hide which is which"
     box = box_of(page.locator(".heat"))
     page.mouse.move(box["x"] + 1.5 * box["width"] / keys, box["y"] + 0.5 * box["height"] / queries)
@@ -366,7 +373,8 @@ def test_on_the_heat_map_the_pointer_is_on_the_cell_drawn_there_whose_row_and_co
 def test_over_flowing_text_arcs_lead_to_the_strongest_five_that_are_worth_a_line(
     shown: Callable[..., Explorer], folder: Path
 ) -> None:
-    page, at = shown(prompt=LONG, block=1, head=2).page, 60
+    page = shown(prompt=LONG, block=1, head=2).page
+    at = 60
     row = attention(load(folder, "writer"), LONG, 1, 2)[at]
     chips(page).nth(at).hover()
     page.evaluate(FRAMES)
@@ -683,7 +691,8 @@ def test_a_picture_is_what_is_on_screen_under_a_heading(
 ) -> None:
     page = shown(**choice).page
     sizes = "all => all.map((one) => [one.offsetWidth, one.offsetHeight, one.scrollTop])"
-    before, places = page.evaluate(SEEN), page.locator(".body *").evaluate_all(sizes)
+    before = page.evaluate(SEEN)
+    places = page.locator(".body *").evaluate_all(sizes)
     drawn_as = saved(page)
     assert faults(page, drawn_as) == []
     said = "".join(words(drawn_as)).replace(" ", "")
@@ -724,10 +733,8 @@ def test_nothing_lies_on_the_map_and_nothing_sticks_out(
 ) -> None:
     page = shown(**choice, width=width, height=width * 9 // 16 if width > 800 else 844).page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    map_of_head, legend = (
-        box_of(page.locator(".right .frame")),
-        box_of(page.locator(".right .legend")),
-    )
+    map_of_head = box_of(page.locator(".right .frame"))
+    legend = box_of(page.locator(".right .legend"))
     assert map_of_head["y"] + map_of_head["height"] <= legend["y"] + 0.5
     columns = [box_of(page.locator(part)) for part in (".left", ".middle", ".right")]
     assert all(box["width"] > 150 for box in columns)
@@ -755,7 +762,8 @@ def test_the_axes_of_all_heads_have_their_names(shown: Callable[..., Explorer]) 
     place = {
         name: box_of(page.locator(f".heads .axis:text-is('{name}')")) for name in ("block", "head")
     }
-    first, last = box_of(page.locator(".head").first), box_of(page.locator(".head").last)
+    first = box_of(page.locator(".head").first)
+    last = box_of(page.locator(".head").last)
     assert place["block"]
     assert place["head"]
     assert place["head"]["y"] + place["head"]["height"] <= first["y"]

@@ -241,10 +241,8 @@ def test_a_saved_graph_is_read_again_and_shown_when_the_server_asks_for_it(
 def test_a_line_is_as_wide_where_it_takes_away_as_where_it_adds_as_much(
     mounted: Mount, found: Circuit
 ) -> None:
-    view, widths = (
-        mounted("circuit_graph", packed(found)),
-        "(lines) => lines.map((line) => line.getAttribute('stroke-width'))",
-    )
+    view = mounted("circuit_graph", packed(found))
+    widths = "(lines) => lines.map((line) => line.getAttribute('stroke-width'))"
     added = view.page.locator(".lines .edge.up").evaluate_all(widths)
     opposite = replace(found, edges=tuple(replace(edge, value=-edge.value) for edge in found.edges))
     view.show(packed(opposite, of="its opposite"))
@@ -257,7 +255,8 @@ def test_by_the_keyboard_alone_all_nodes_are_walked_from_one_tab_stop_read_and_o
     mounted: Mount, found: Circuit
 ) -> None:
     view = mounted("circuit_graph", packed(found))
-    page, focused = view.page, view.page.locator(".node:focus")
+    page = view.page
+    focused = view.page.locator(".node:focus")
     expect(page.locator('.node[tabindex="0"]')).to_have_count(1)
     assert not unreached(page)
     page.locator(".node").first.focus()
@@ -283,7 +282,8 @@ def test_it_opens_at_the_logit_and_the_frame_cuts_no_node(
     expect(view.page.locator(".node").first).to_be_attached()
     seen = view.page.evaluate(BOXES)
     expect(view.page.locator(".node.logit")).to_be_in_viewport(ratio=1)
-    left, right = seen["names"], seen["frame"][1]
+    left = seen["names"]
+    right = seen["frame"][1]
     assert max(end for _, end in seen["nodes"]) <= right + 1
     assert sum(start >= left - 1 for start, _ in seen["nodes"]) >= 2
     assert not [box for box in seen["nodes"] if box[0] < left - 1 and box[1] > left + 1]

@@ -61,7 +61,8 @@ pytestmark = pytest.mark.browser
 # What tokens are called; the last two are what every object of a script has.
 NAMES = (*HOSTILE, "constructor", "__proto__")
 # How many characters of a name there are: few in a picture, whose words must not lie on each other.
-LONG, SHORT = 300, 8
+LONG = 300
+SHORT = 8
 TEXT = "abcdefghab"
 SETTINGS = [HOSTILE[2]]
 
@@ -337,7 +338,8 @@ def check_readable(page: Page, width: int) -> None:
 def test_every_text_is_text_and_can_be_read_and_the_wheel_scrolls_the_page_in_the_end(
     seen: Callable[..., Mounted], name: str, choice: dict[str, Any]
 ) -> None:
-    page, view = seen(name, **choice).page, VIEWS[name]
+    page = seen(name, **choice).page
+    view = VIEWS[name]
     check_readable(page, 1280)
     page.locator(f".root {view.touched}").first.hover()
     texts = page.locator(".root *").evaluate_all("all => all.map((one) => one.textContent)")
@@ -398,7 +400,8 @@ def test_a_view_grows_with_the_window(seen: Callable[..., Mounted], name: str) -
 def test_a_picture_is_made_of_what_is_on_the_screen(
     seen: Callable[..., Mounted], name: str, choice: dict[str, Any]
 ) -> None:
-    page, where = seen(name, SHORT, **choice).page, VIEWS[name].tools
+    page = seen(name, SHORT, **choice).page
+    where = VIEWS[name].tools
     drawn = saved(page, page.locator(where))
     assert faults(page, drawn) == []
     assert "<img" in "".join(words(drawn))
@@ -413,7 +416,8 @@ def test_a_picture_is_made_of_what_is_on_the_screen(
 def test_two_pictures_can_stand_in_one_document(
     seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
 ) -> None:
-    view, where = seen(name, SHORT), VIEWS[name].tools
+    view = seen(name, SHORT)
+    where = VIEWS[name].tools
     one = saved(view.page, view.page.locator(where))
     view.show(VIEWS[name].payload(hostile(SHORT - 1), 1))
     assert names(one) & names(saved(view.page, view.page.locator(where))) == set()
@@ -427,7 +431,8 @@ def test_an_address_that_a_link_made_up_is_named_and_chooses_nothing(
         return set(seen(name, **made_up).page.locator(".root").inner_text().splitlines())
 
     made_up = dict.fromkeys(keys(VIEWS[name].payload(hostile(LONG), 0)), "<b>x</b>")
-    said, usual = lines(**made_up), lines()
+    said = lines(**made_up)
+    usual = lines()
     assert [line for line in said - usual if "The link asks for" not in line] == []
     named = {key for key in made_up if any(f"{key} = “<b>x</b>”" in line for line in said)}
     assert named == (made_up.keys() if VIEWS[name].names_made_up else set())
@@ -589,7 +594,8 @@ REDRAWN = """async ({ payloads, touched, times }) => {
 def test_many_redraws_leave_no_memory(
     seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
 ) -> None:
-    page, view = seen(name, alone=True).page, VIEWS[name]
+    page = seen(name, alone=True).page
+    view = VIEWS[name]
     payloads = [encoded(view.payload(hostile(LONG), turn)) for turn in (0, 1)]
     task = {"payloads": payloads, "touched": view.touched, "times": 12}
     page.evaluate(REDRAWN, task)

@@ -77,14 +77,14 @@ def bars(dark: bool) -> go.Figure:
 
 
 def heatmap(dark: bool) -> go.Figure:
-    tokens, theme = Axis("token", ("<b>", "&lt;", "$x$", "O", "␣")), DARK if dark else LIGHT
-    pattern, names = (
-        np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None],
-        axes.token_names(tokens),
-    )
+    tokens = Axis("token", ("<b>", "&lt;", "$x$", "O", "␣"))
+    theme = DARK if dark else LIGHT
+    pattern = np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None]
+    names = axes.token_names(tokens)
     drawn = heat.heatmap(pattern, 0, 1, theme, x=names, y=names, colorbar=heat.scale([0, 1]))
     room = {"l": axes.token_room(tokens), "r": 40, "t": 60, "b": axes.token_room(tokens)}
-    along, down = axes.token_axis(tokens), axes.token_axis(tokens, down=True)
+    along = axes.token_axis(tokens)
+    down = axes.token_axis(tokens, down=True)
     return themed(theme, drawn, height=400, margin=room, xaxis=along, yaxis=down)
 
 

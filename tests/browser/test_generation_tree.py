@@ -44,7 +44,8 @@ from tests.tiny import scrambled, tiny
 pytestmark = pytest.mark.browser
 
 # Small and soon past its context of 64 tokens.
-MODEL, PROMPT = "generator", "ROMEO:\nO, she doth teach"
+MODEL = "generator"
+PROMPT = "ROMEO:\nO, she doth teach"
 PATIENCE = 60_000
 ALTERNATIVES = 8
 Row = dict[str, str]
@@ -73,7 +74,8 @@ def written(
 
 def fork(tree: Tree, place: int, tokens: int = 20) -> None:
     """Write another token in this place of the path, and so many in all."""
-    end, node = tree.current, tree.path()[place]
+    end = tree.current
+    node = tree.path()[place]
     assert node.parent is not None
     tree.go(node.parent)
     tree.take(
@@ -283,7 +285,8 @@ def test_log_probabilities_and_their_sums_are_those_of_the_library(
         assert float(row["sum of the branch (nats)"]) == node.total
     assert [int(row["node"]) for row in path(table)] == [node.id for node in view.tree.path()]
     foot = view.page.locator(".run.grows .foot")
-    total, length = view.tree.nodes[view.tree.current].total, len(view.tree.path())
+    total = view.tree.nodes[view.tree.current].total
+    length = len(view.tree.path())
     assert float(foot.get_attribute("data-total") or "") == total
     said = foot.locator(".mean").inner_text().removesuffix(" per token").replace("−", "-")
     assert float(said) == pytest.approx(total / length, rel=0.005)
@@ -333,7 +336,8 @@ def test_the_arrow_keys_walk_the_tree_and_a_number_takes_another_token(
     shown: Callable[..., Shown],
 ) -> None:
     view = shown()
-    page, tree = view.page, view.tree
+    page = view.page
+    tree = view.tree
     nodes = [node.id for node in tree.path()]
     card = page.locator(".card")
     page.locator(".stage .chip.current").focus()
@@ -406,7 +410,8 @@ def test_by_the_keyboard_alone_tokens_are_looked_at_and_taken_heads_chosen_and_t
     tab_to(page, f'"node":"{tree.current}"')
     # From the stop of the Tab key the arrow keys lead to everything on the stage.
     start = page.evaluate(FOCUSED)
-    reached, waiting = {start}, [start]
+    reached = {start}
+    waiting = [start]
     while waiting:
         here = waiting.pop()
         for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"):
@@ -483,7 +488,8 @@ def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(
     mounted: Mount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finished, "PART_NODES", 4)
-    tree, parts = Tree(Generation(scrambled(tiny()), torch.tensor([1, 2, 3]))), Finished()
+    tree = Tree(Generation(scrambled(tiny()), torch.tensor([1, 2, 3])))
+    parts = Finished()
     look = Look(7, ["a", "b", "c"], "t{}".format, repr)
     for _ in range(9):
         tree.step()
@@ -558,11 +564,9 @@ def test_a_step_and_an_undo_leave_what_may_come_next_under_the_pointer(
     shown: Callable[..., Shown],
 ) -> None:
     view = shown()
-    rows_at, shift, read = (
-        [],
-        view.tree,
-        "all => all.map((one) => JSON.stringify(one.getBoundingClientRect()))",
-    )
+    rows_at = []
+    shift = view.tree
+    read = "all => all.map((one) => JSON.stringify(one.getBoundingClientRect()))"
     for act in ("", "up", "up", "step", "up", "up", "up", "take", "step", "up", "up"):
         if act == "take":
             shift.take(
@@ -777,7 +781,8 @@ def test_the_current_place_and_what_may_come_next_are_seen_however_many_branches
 
 def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(shown: Callable[..., Shown]) -> None:
     view = shown()
-    page, tree = view.page, view.tree
+    page = view.page
+    tree = view.tree
     tree.up()
     view.show()
     page.locator(".ghost").last.click()

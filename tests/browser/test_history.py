@@ -28,10 +28,8 @@ def address(page: Page) -> tuple[str, frozenset[tuple[str, str]]]:
 def shown(page: Page) -> tuple[str, str, str, str]:
     """What the page is, and the model, the step of its training and the prompt that it shows."""
     model = page.get_by_role("combobox", name=re.compile(r"^Model\b"))
-    step, prompt = (
-        page.get_by_role("slider", name="Training step"),
-        page.get_by_role("textbox", name=re.compile("^Prompt")),
-    )
+    step = page.get_by_role("slider", name="Training step")
+    prompt = page.get_by_role("textbox", name=re.compile("^Prompt"))
     return (
         page.title(),
         model.input_value(),

@@ -174,7 +174,9 @@ def test_the_menu_is_walked_by_keys_and_shut_by_escape_or_a_press_beside_it_and_
             root.replaceChildren(tools(root, { name: "x", code: () => "one" }));
         }"""
     )
-    button, menu, items = page.locator(MENU), page.get_by_role("menu"), page.get_by_role("menuitem")
+    button = page.locator(MENU)
+    menu = page.get_by_role("menu")
+    items = page.get_by_role("menuitem")
     assert button.get_attribute("aria-label") == "More: Numbers, Code, PNG, SVG"
     expect(button).to_have_attribute("aria-expanded", "false")
     button.press("Enter")

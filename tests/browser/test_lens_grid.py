@@ -43,7 +43,8 @@ def packed(seen: Lens, label: Callable[[int], str] = "t{}".format, **changes: An
 def cell_at(page: Page, seen: Lens, layer: int, index: int) -> dict[str, float]:
     """Where a cell lies on the heatmap."""
     box = box_of(page.locator(".heat"))
-    across, down = box["width"] / len(seen.positions), box["height"] / len(seen.layers)
+    across = box["width"] / len(seen.positions)
+    down = box["height"] / len(seen.layers)
     return {"x": (index + 0.5) * across, "y": (layer + 0.5) * down}
 
 
@@ -52,10 +53,13 @@ def test_under_the_pointer_stand_the_numbers_of_the_cell_and_a_click_opens_it(
 ) -> None:
     seen = seen_of()
     view = mounted("lens_grid", packed(seen))
-    page, heat = view.page, view.page.locator(".frame")
-    layer, index = 3, 2
+    page = view.page
+    heat = view.page.locator(".frame")
+    layer = 3
+    index = 2
     place = cell_at(page, seen, layer, index)
-    box, heat_box = box_of(page.locator(".heat")), box_of(heat)
+    box = box_of(page.locator(".heat"))
+    heat_box = box_of(heat)
     at = {"x": box["x"] - heat_box["x"] + place["x"], "y": box["y"] - heat_box["y"] + place["y"]}
     heat.hover(position=at)
     expect(page.locator(".where")).to_contain_text("After the attention of block 1")
@@ -114,10 +118,8 @@ def test_a_link_reopens_the_cell_and_the_colours_and_another_text_begins_at_its_
 
 
 def test_a_command_is_obeyed_once_and_taken_back(mounted: Mount) -> None:
-    seen, command = (
-        seen_of(),
-        ViewCommand({"layer": "embed", "position": 0, "colour": "entropy"}, 5),
-    )
+    seen = seen_of()
+    command = ViewCommand({"layer": "embed", "position": 0, "colour": "entropy"}, 5)
     view = mounted("lens_grid", packed(seen))
     view.show(packed(seen, command=command))
     expect(view.page.locator(".where")).to_contain_text("After the embedding")
@@ -173,11 +175,10 @@ def test_of_many_rows_with_words_the_last_one_and_the_tokens_stay_in_sight(mount
     view = mounted(
         "lens_grid", packed(seen), width=900, height=900, layer="blocks.20.mlp", position=3
     )
-    page, box = view.page, view.page.locator(".box")
-    last, inside = (
-        [f"t{token}" for token in seen.top[-1, :, 0]],
-        "(one) => one.getBoundingClientRect().toJSON()",
-    )
+    page = view.page
+    box = view.page.locator(".box")
+    last = [f"t{token}" for token in seen.top[-1, :, 0]]
+    inside = "(one) => one.getBoundingClientRect().toJSON()"
     for way in (None, 0, 10_000):  # as the link opens it, at the beginning and at the end
         if way is not None:
             box.evaluate("(box, way) => { box.scrollTop = way; }", way)
@@ -236,8 +237,10 @@ def test_every_cell_shows_its_likeliest_token_in_an_ink_that_can_be_read(
     page.locator(".frame").focus()
     page.keyboard.press(key)
     page.locator(".frame").blur()
-    heat, box = box_of(page.locator(".heat")), box_of(page.locator(".box"))
-    left, right = max(heat["x"], box["x"]), min(heat["x"] + heat["width"], box["x"] + box["width"])
+    heat = box_of(page.locator(".heat"))
+    box = box_of(page.locator(".box"))
+    left = max(heat["x"], box["x"])
+    right = min(heat["x"] + heat["width"], box["x"] + box["width"])
     part = {"x": left, "y": heat["y"], "width": right - left, "height": heat["height"]}
     shown = screenshot(page, part)
     ranked = 1 - np.log(np.where(seen.rank > 0, seen.rank, np.nan)) / np.log(VOCAB)
@@ -348,6 +351,7 @@ def test_words_follow_the_cells_whatever_the_width_of_the_page(mounted: Mount) -
     for width in range(331, 930, 37):
         page.set_viewport_size({"width": width, "height": 600})
         page.evaluate(FRAMES)
-        cells, drawn = box_of(page.locator(".heat")), page.locator("canvas.words").bounding_box()
+        cells = box_of(page.locator(".heat"))
+        drawn = page.locator("canvas.words").bounding_box()
         if drawn is not None:  # narrow cells have no words
             assert abs(drawn["x"] + drawn["width"] - cells["x"] - cells["width"]) < 2, width

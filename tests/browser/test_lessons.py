@@ -164,11 +164,13 @@ def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in
 ) -> None:
     with visiting(browser, server, width=390, height=844) as visit:
         page = visit.open("positions", model="ladder-8", lesson="06-positions", lesson_step=1)
-        sheet, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
+        sheet = page.get_by_test_id("stSidebar")
+        main = page.get_by_test_id("stMain")
         fold = sheet.locator("summary").first
 
         def heights() -> tuple[float, float]:
-            above, below = box_of(sheet), box_of(main)
+            above = box_of(sheet)
+            below = box_of(main)
             assert above["y"] == 0
             assert below["y"] == pytest.approx(above["height"], abs=1), (
                 "the sheet covers nothing of the page"

@@ -61,7 +61,8 @@ class Map:
     def __init__(
         self, mounted: Callable[..., Mounted], model: str, prompt: str, **choice: Any
     ) -> None:
-        self.model, self.prompt = model, prompt
+        self.model = model
+        self.prompt = prompt
         self.look: TensorPage | None = None
         self.view = mounted("model_map", self.payload(), **choice)
         self.page = self.view.page
@@ -72,7 +73,8 @@ class Map:
 
     def payload(self) -> bytes:
         """The bytes that Home sends."""
-        lm, key = gptviz.load(self.model), model_key(self.model, "cpu")
+        lm = gptviz.load(self.model)
+        key = model_key(self.model, "cpu")
         is_pair = lm.model.config.kind == "encoder-decoder"
         ids = tuple(
             (lm.source(self.prompt) if is_pair else lm.seen(lm.encode(self.prompt))).tolist()
@@ -557,7 +559,8 @@ def test_a_block_that_is_not_drawn_is_reached_by_its_number(
     expect(number).to_have_value("29")
     config = checkpoints.read_config(checkpoints.find("deep"))
     for block in (28, 29):
-        one, has = page.locator(f'[data-block="blocks.{block}"]'), config.windowed(block)
+        one = page.locator(f'[data-block="blocks.{block}"]')
+        has = config.windowed(block)
         assert ("window of 3 tokens" in (one.get_attribute("aria-label") or "")) == has
         assert (one.locator(".edge").get_attribute("stroke-dasharray") is not None) == has
     assert shown().page.get_by_role("spinbutton", name="Go to block").count() == 0, (
@@ -572,7 +575,8 @@ def test_an_encoder_decoder_has_two_rows_and_the_memory_reaches_every_block(
     view = shown(model="seq2seq", prompt=source, block="encoder.1")
     page = view.page
     expect(box(page, "encoder.blocks.1.attention.q")).to_be_visible()
-    above, below = box_of(box(page, "encoder.embed")), box_of(box(page, "embed"))
+    above = box_of(box(page, "encoder.embed"))
+    below = box_of(box(page, "embed"))
     assert above["y"] + above["height"] < below["y"]
     page.locator('[data-block="blocks.1"]').click()
     view.click("blocks.1.cross_attention.pattern")
@@ -669,10 +673,8 @@ def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(
     bars = page.locator(".guess .fill").evaluate_all(
         "all => all.map((one) => one.getBoundingClientRect().width)"
     )
-    wide, bars = (
-        [one for one in wide if one > 0.2],
-        [bar / float(zoom) for bar in bars if bar > 0.2 * float(zoom)],
-    )
+    wide = [one for one in wide if one > 0.2]
+    bars = [bar / float(zoom) for bar in bars if bar > 0.2 * float(zoom)]
     assert len(wide) == len(bars) or len(wide) > 3, "the list of guesses may scroll"
     assert wide == pytest.approx(bars[: len(wide)], abs=0.1)
 

@@ -88,10 +88,8 @@ def test_a_typed_prompt_of_any_length_follows_to_other_pages_and_comes_back(visi
 @pytest.mark.full
 def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:
     with visiting(browser, server) as one, visiting(browser, server) as other:
-        first, second = (
-            one.open("next_token", prompt="one"),
-            other.open("next_token", prompt="other"),
-        )
+        first = one.open("next_token", prompt="one")
+        second = other.open("next_token", prompt="other")
         box = first.get_by_role("textbox", name=re.compile("Prompt"))
         box.fill("one more")
         box.press("Control+Enter")
@@ -250,7 +248,8 @@ def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(
     standing: Visit,
 ) -> None:
     page = standing.go("gradients")
-    sidebar, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
+    sidebar = page.get_by_test_id("stSidebar")
+    main = page.get_by_test_id("stMain")
     sidebar.get_by_text("From outside").click()
     standing.settle()
     expect(sidebar.get_by_role("link", name="Home")).to_be_hidden()

@@ -87,7 +87,8 @@ def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(
 def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit) -> None:
     page = visit.open("runs")
     visit.drawn()
-    grid, whole = page.get_by_test_id("stDataFrame").first, page.locator(".on-paper").first
+    grid = page.get_by_test_id("stDataFrame").first
+    whole = page.locator(".on-paper").first
     assert grid.is_visible()
     assert not whole.is_visible()
     print_on_a4(page)

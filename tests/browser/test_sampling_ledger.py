@@ -127,7 +127,8 @@ def numbers(column: list[str]) -> np.ndarray:
 
 def check(found: dict[str, list[str]], logits: np.ndarray, setting: dict[str, Any]) -> None:
     """The columns of the page are those of the library."""
-    top_k, top_p = setting["top_k"], setting["top_p"]
+    top_k = setting["top_k"]
+    top_p = setting["top_p"]
     stages = ledger(
         torch.from_numpy(logits),
         Sampling(temperature=setting["temperature"], top_k=top_k, top_p=top_p),
@@ -184,7 +185,8 @@ def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, 
 def test_unused_tokens_come_last_with_the_models_probability_and_are_never_drawn_nor_taken(
     ledger_of: Mount,
 ) -> None:
-    used, size = 60, 65
+    used = 60
+    size = 65
     logits = CASES["characters"].copy()
     logits[used:] += 20  # the likeliest of all
     view = ledger_of("characters", changes={"used": used, "logits": logits})
@@ -216,7 +218,8 @@ def test_the_columns_are_torchs_over_a_vocabulary_of_gpt2s_size(ledger_of: Mount
 
 def test_of_a_vocabulary_of_gpt2s_size_only_the_lines_in_sight_exist(ledger_of: Mount) -> None:
     page = ledger_of("words", temperature=2).page
-    rows, order = page.locator(".token-row"), np.argsort(-CASES["words"], kind="stable")
+    rows = page.locator(".token-row")
+    order = np.argsort(-CASES["words"], kind="stable")
     assert rows.count() < 60
     assert int(rows.first.get_attribute("data-token") or -1) == order[0]
     page.locator(".list").focus()
@@ -514,7 +517,8 @@ def test_labels_come_once_and_are_asked_for_where_they_are_missing(ledger_of: Mo
     view = ledger_of("two")
     names = view.page.locator(".token-row .chip")
     expect(names.first).to_have_text("t1")
-    first, other = payload_of("two"), payload_of("two", about="another text", true=None)
+    first = payload_of("two")
+    other = payload_of("two", about="another text", true=None)
     view.show(other.bare)
     expect(view.page.locator(".facts")).to_contain_text("unknown")
     expect(names.first).to_have_text("t1")
@@ -790,11 +794,13 @@ def test_the_code_on_the_page_computes_its_columns_and_its_draw(standing: Visit)
         seed=3,
     )
     expect(page.locator(".token-row").first).to_be_visible()
-    found, lines = columns(page), code(page)
+    found = columns(page)
+    lines = code(page)
     assert "temperature=0.7, top_k=20, top_p=0.9, seed=3" in lines
     computed: dict[str, Any] = {}
     exec(lines, computed)
-    stages, token = computed["stages"], int(computed["token"])
+    stages = computed["stages"]
+    token = int(computed["token"])
     np.testing.assert_allclose(numbers(found["before"]), stages.before[0], atol=1e-6)
     np.testing.assert_allclose(numbers(found["scaled"]), stages.scaled[0], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(numbers(found["after"]), stages.after[0], atol=1e-6)

@@ -78,7 +78,8 @@ def test_a_card_opens_for_the_pointer_and_the_keyboard_and_closes_again(mounted:
     expect(card).to_be_visible()
     assert card.locator(".head").inner_text().split() == ["be", "25.0", "%"]
     assert card.locator(".candidate.taken .name").inner_text() == "be"
-    chip, box = box_of(page.locator(".chip").nth(2)), box_of(card)
+    chip = box_of(page.locator(".chip").nth(2))
+    box = box_of(card)
     assert box["y"] == pytest.approx(chip["y"] + chip["height"], abs=1), (
         "the pointer reaches it without a gap"
     )

@@ -29,7 +29,8 @@ from gptviz.generate.tree import ROOT, Tree
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from tests.tiny import scrambled, some_ids, tiny
 
-UNITS, TREE = heads_and_mlps(tiny()), Tree(Generation(scrambled(tiny()), some_ids(5, batch=1)))
+UNITS = heads_and_mlps(tiny())
+TREE = Tree(Generation(scrambled(tiny()), some_ids(5, batch=1)))
 VOCAB = TREE.generation.model.config.vocab_size
 STRIP = (token_strip.Token("a"), token_strip.Token("c"))
 LONGER = "x" * (page_helpers.LONGEST + 1)

@@ -79,7 +79,8 @@ def numbers(sent: Packed) -> tuple[dict[int, tuple[Any, ...]], dict[int, Any]]:
                 arrays[name][i].tolist()
                 for name in ("parent", "token", "position", "logprob", "draw_logprob", "total")
             ]
-            ids, p = arrays["candidates"][i].tolist(), arrays["candidate_p"][i].tolist()
+            ids = arrays["candidates"][i].tolist()
+            p = arrays["candidate_p"][i].tolist()
             nodes[int(node)] = (
                 *columns,
                 header["how"][arrays["how"][i]],
@@ -144,7 +145,8 @@ def test_what_is_finished_travels_in_parts_that_stay_as_they_are(
 ) -> None:
     monkeypatch.setattr(finished, "PART_NODES", 4)
     monkeypatch.setattr(finished, "PART_BYTES", 3 * 2 * 6 * CONTEXT)
-    tree, parts = forked(), Finished()
+    tree = forked()
+    parts = Finished()
     before = packed(tree, looked(), parts)
     for _ in range(3):
         tree.step()
@@ -167,7 +169,8 @@ def test_what_is_finished_travels_in_parts_that_stay_as_they_are(
 
 def test_dropped_nodes_leave_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finished, "PART_NODES", 4)
-    tree, parts = forked(), Finished()
+    tree = forked()
+    parts = Finished()
     packed(tree, looked(), parts)
     tree.most_nodes = len(tree.nodes) - 1
     for _ in range(2):
@@ -179,7 +182,8 @@ def test_dropped_nodes_leave_their_part(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_tree_that_was_brought_back_is_packed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finished, "PART_NODES", 4)
-    tree, parts = forked(), Finished()
+    tree = forked()
+    parts = Finished()
     packed(tree, looked(), parts)
     other = forked(n_layer=1)
     tree.restore(other.snapshot())

@@ -227,7 +227,8 @@ def test_a_block_that_does_not_travel_is_like_the_one_that_stands_for_it(
         assert len(stands) == (config.n_encoder_layer if stack else 7)
         assert len(set(stands)) <= 3
         for block, other in enumerate(stands):
-            own, its = f"{stack}blocks.{block}.", f"{stack}blocks.{other}."
+            own = f"{stack}blocks.{block}."
+            its = f"{stack}blocks.{other}."
             as_own = {path: box for path, box in described.items() if path.startswith(own)}
             as_its = json.loads(
                 json.dumps(

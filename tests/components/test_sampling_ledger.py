@@ -58,7 +58,8 @@ def test_logits_of_a_damaged_model_are_refused(broken: float) -> None:
 
 
 def test_a_click_made_on_a_text_that_is_gone_takes_nothing() -> None:
-    now, gone = made(), made(about="the text before")
+    now = made()
+    gone = made(about="the text before")
     took: list[int] = []
     for text in (gone, now):
         sampling_ledger._answer({"token": 2, "generation": text.generation}, now, took.append)
@@ -92,7 +93,9 @@ def test_labels_go_along_once_for_each_vocabulary_and_again_where_a_view_lacks_t
     mounts: list[dict[str, Any]] = []
     monkeypatch.setattr(sampling_ledger, "_mount", lambda **given: mounts.append(given))
     monkeypatch.setattr(sampling_ledger.st, "session_state", {})
-    first, second, other = made(), made(about="another text"), made(labels=("a", "b", "d"))
+    first = made()
+    second = made(about="another text")
+    other = made(labels=("a", "b", "d"))
     for text in (first, first, second, first, other, second):
         sampling_ledger.sampling_ledger(text, key="ledger")
     sent = [first.data, first.data, second.bare, first.data, other.data, second.data]

@@ -63,7 +63,8 @@ def test_every_text_is_in_one_part_and_every_label_has_its_share(
         assert part.labels == tuple(of[row] for row in rows[part])
         assert part.names == ("a", "b", "c")
     for label in set(of):
-        n, n_training = of.count(label), training.labels.count(label)
+        n = of.count(label)
+        n_training = training.labels.count(label)
         assert n_training == 1 if n == 1 else 0 < n_training < n
         assert abs(n_training - fraction * n) <= (0.5 if 1 <= fraction * n <= n - 1 else 1)
     assert source.split() == LabelledSource(numbered(of), fraction, seed).split()
@@ -216,11 +217,10 @@ def test_token_dropout_leaves_out_the_share_asked_for() -> None:
 def test_token_dropout_is_of_training_alone_and_the_same_for_a_seed() -> None:
     _, tokenizer, source = prepared(20)
     config = replace(source.fitted(CLASSIFIER, tokenizer), token_dropout=0.5)
-    whole, some = (
-        source.data(tokenizer, replace(config, token_dropout=0.0)),
-        source.data(tokenizer, config),
-    )
-    drawn, again = some.training(16, 3).inputs[0], some.training(16, 3).inputs[0]
+    whole = source.data(tokenizer, replace(config, token_dropout=0.0))
+    some = source.data(tokenizer, config)
+    drawn = some.training(16, 3).inputs[0]
+    again = some.training(16, 3).inputs[0]
     assert torch.equal(drawn, again)
     assert (drawn != tokenizer.padding).sum() < (
         whole.training(16, 3).inputs[0] != tokenizer.padding
@@ -320,7 +320,8 @@ def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
     source = LabelledSource(opinions(400))
     tokenizer = source.tokenizer("words", 1_000)
     config = source.fitted(classifier(), tokenizer)
-    data, model = source.data(tokenizer, config), build(config, seed=0).eval()
+    data = source.data(tokenizer, config)
+    model = build(config, seed=0).eval()
     counts = [[0, 0], [0, 0]]
     held_out = source.split()[1]
     for text, label in zip(held_out.texts, held_out.labels, strict=True):
@@ -338,7 +339,8 @@ def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
 def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
     source = LabelledSource(opinions(60))
     folder = trained("classifier", source, recipe=recipe(steps=2, batch_size=4, evaluations=1))
-    card, opened = checkpoints.read_card(folder), checkpoints.load(folder)
+    card = checkpoints.read_card(folder)
+    opened = checkpoints.load(folder)
     data = source.data(opened.tokenizer, opened.model.config)
     assert (
         card.to_json()["confusion"]

@@ -21,18 +21,18 @@ from tests.tiny import CONTEXT, tiny
 
 pytestmark = pytest.mark.usefixtures("home")  # whatever is remembered is remembered for one test
 
-CORPUS, COPY = Corpus("pangrams", TEXT), task("copy", vocab=11, lag=3, length=9)
+CORPUS = Corpus("pangrams", TEXT)
+COPY = task("copy", vocab=11, lag=3, length=9)
 LABELLED = LabelledSource(
     LabelledTexts(
         "mine", ("a good film", "bad", "a film", "good"), (1, 0, 2, 1), ("no", "yes", "?")
     )
 )
-DATES, PAIRS = (
-    PairTaskSource(PAIR_TASKS["dates"]),
-    PairSource(Pairs("mirrored", (("ab", "ba"), ("cd", "dc"), ("a", "a")))),
-)
+DATES = PairTaskSource(PAIR_TASKS["dates"])
+PAIRS = PairSource(Pairs("mirrored", (("ab", "ba"), ("cd", "dc"), ("a", "a"))))
 LETTERS = PAIRS.tokenizer("characters", 0)
-DECODER, CLASSIFIER = tiny(), tiny(head="mean", n_label=2, mask="full", final_norm=False)
+DECODER = tiny()
+CLASSIFIER = tiny(head="mean", n_label=2, mask="full", final_norm=False)
 ANSWERING = tiny(n_encoder_layer=1)
 
 

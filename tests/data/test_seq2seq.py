@@ -77,7 +77,8 @@ def test_a_decoder_reads_the_start_and_the_answer_and_predicts_the_answer_and_th
     for (source, answer), ids, source_ids, target in zip(
         pairs, written, read, targets, strict=True
     ):
-        s, t = LETTERS.encode(source).ids, LETTERS.encode(answer).ids
+        s = LETTERS.encode(source).ids
+        t = LETTERS.encode(answer).ids
         n = len(t) + 1
         assert ids.tolist() == [LETTERS.start, *t] + [LETTERS.padding] * (len(ids) - n)
         assert target.tolist() == [*t, LETTERS.end] + [NOT_COUNTED] * (len(ids) - n)
@@ -229,7 +230,8 @@ def test_a_context_grows_to_the_longest_text_of_a_file_up_to_a_limit(
 
 
 def test_answers_are_those_of_each_source_alone_in_the_order_asked() -> None:
-    model, tokenizer = model_of(SOURCE, d_model=24), SOURCE.tokenizer("characters", 0)
+    model = model_of(SOURCE, d_model=24)
+    tokenizer = SOURCE.tokenizer("characters", 0)
     asked = ["abcd", "a", "", "dcb", "bb", "abcd"]
     together = answers(model, tokenizer, asked)
     assert together == [answers(model, tokenizer, [one])[0] for one in asked]
@@ -291,7 +293,8 @@ def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> 
         )
     )
     samples = [event.text for event in train(folder) if isinstance(event, Sampled)]
-    card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
+    card = checkpoints.read_card(folder)
+    log = read_log(folder / "log.jsonl")
     opened = checkpoints.load(folder)
     data = SOURCE.data(TOKENIZER, opened.model.config)
     assert card.to_json()["exact_match"] == exact_match(opened.model, TOKENIZER, data.held_out)

@@ -25,7 +25,8 @@ class Watched:
     """Data that remember what was drawn of them."""
 
     def __init__(self, of: Windows) -> None:
-        self.of, self.drawn = of, list[Batch]()
+        self.of = of
+        self.drawn = list[Batch]()
 
     def training(self, size: int, seed: int) -> Batch:
         self.drawn.append(self.of.training(size, seed))
@@ -36,7 +37,8 @@ class Watched:
 
 
 def test_the_batches_drawn_again_are_those_that_the_trainer_read() -> None:
-    watched, plan = Watched(data()), recipe(steps=4)
+    watched = Watched(data())
+    plan = recipe(steps=4)
     for _ in Trainer(fresh(), watched, plan):  # type: ignore[arg-type]
         pass
     again = list(Trained(data(), plan.batch_size, plan.seed, 4).batches())

@@ -18,7 +18,9 @@ from gptviz.model import Config, Transformer
 from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
 
 many = settings(max_examples=25)
-PADDING, START, END = VOCAB - 3, VOCAB - 2, VOCAB - 1
+PADDING = VOCAB - 3
+START = VOCAB - 2
+END = VOCAB - 1
 WORDS = VOCAB - 3
 
 
@@ -133,7 +135,8 @@ def plain_beam(
     """Beam search as a reader would write it: every step from whole passes, what has ended set
     aside.
     """
-    beam, done = [(0.0, list[int]())], list[tuple[float, list[int]]]()
+    beam = [(0.0, list[int]())]
+    done = list[tuple[float, list[int]]]()
     for _ in range(longest):
         candidates = [
             (total + step, [*written, token])
@@ -177,7 +180,9 @@ def every_answer(longest: int, end: int, vocab: int) -> list[tuple[tuple[int, ..
 def test_a_beam_wide_enough_finds_all_answers_in_the_order_that_trying_everything_gives(
     length_penalty: float,
 ) -> None:
-    longest, start, end = 3, 0, 4
+    longest = 3
+    start = 0
+    end = 4
     model = answering(**VERY_SMALL)
     source = some_ids(4, 1, 4)[0]
     expected = []
@@ -251,7 +256,8 @@ def test_the_tree_holds_every_candidate_weighed_and_leads_to_every_answer(width:
 def test_the_encoder_runs_once_and_its_keys_are_computed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, ran = answering(), list[str]()
+    model = answering()
+    ran = list[str]()
     model.encoder.register_forward_hook(lambda *_: ran.append("encoder"))
     for block in model.blocks:
         block.cross_attention.kv.register_forward_hook(lambda *_: ran.append("keys"))
@@ -288,7 +294,8 @@ def test_a_drawn_answer_is_a_plain_loop_over_whole_passes_with_the_sampler_of_ge
 ) -> None:
     temperature, top_k, top_p = settings
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
-    model, source = answering(), sources(1)
+    model = answering()
+    source = sources(1)
     written: list[int] = []
     while len(written) < CONTEXT and END not in written:
         with torch.inference_mode():

@@ -26,7 +26,8 @@ def plain_loop(
     """Generation as a reader would write it: every token from a whole pass over what the model
     sees.
     """
-    ids, all_logits = list(ids), []
+    ids = list(ids)
+    all_logits = []
     for _ in range(count):
         start = 0
         while len(ids) - start > model.config.context_length:
@@ -73,7 +74,8 @@ def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mod
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gptviz.model.parts.attention.ROOM", 3)
-    model, ids = scrambled(tiny(positions="rotary")), some_ids(2, batch=1)[0]
+    model = scrambled(tiny(positions="rotary"))
+    ids = some_ids(2, batch=1)[0]
     grown, whole = (
         Generation(model, ids, Sampling(temperature=0), use_cache=cache) for cache in (True, False)
     )
@@ -82,7 +84,8 @@ def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mod
         torch.testing.assert_close(step.logits, expected.logits, rtol=1e-4, atol=1e-4)
         rooms.append(grown.cache.layers[0].keys.shape[2])
     assert rooms == [3, 3, 6, 6, 6, 9]
-    cache, rows = model.new_cache(2, 3), some_ids(7, batch=2)
+    cache = model.new_cache(2, 3)
+    rows = some_ids(7, batch=2)
     with torch.inference_mode():
         for at in range(7):
             model(rows[:, at : at + 1], cache=cache)
@@ -178,7 +181,8 @@ def test_a_token_chosen_by_hand_leads_elsewhere_and_undoing_it_leads_back(count:
     model = scrambled(tiny())
     grown = Generation(model, some_ids(2)[0])
     list(islice(grown, count))
-    ids, logits = grown.ids, grown.logits
+    ids = grown.ids
+    logits = grown.logits
     drawn = next(grown).tokens
     grown.undo()
     other = (drawn + 1) % 11

@@ -18,9 +18,11 @@ from gptviz.generate.speculation import LookupDrafter, Speculation
 from gptviz.generate.tree import ROOT, Tree
 from tests.tiny import VOCAB, scrambled, some_ids, tiny
 
-MODEL, DAMAGED = scrambled(tiny()), scrambled(tiny())
+MODEL = scrambled(tiny())
+DAMAGED = scrambled(tiny())
 torch.nn.init.constant_(DAMAGED.embed.weight, math.nan)
-PROMPT, NOTHING = some_ids(3, batch=1)[0], torch.tensor([], dtype=torch.long)
+PROMPT = some_ids(3, batch=1)[0]
+NOTHING = torch.tensor([], dtype=torch.long)
 ANSWERING = scrambled(tiny(n_encoder_layer=1, padding=8))
 SOURCES = some_ids(5, 3, vocab=8)
 

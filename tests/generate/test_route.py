@@ -32,7 +32,8 @@ def wandered(seed: int) -> Tree:
     """A tree after drawing under changing settings, taking tokens by hand, undoing, and going to
     other branches.
     """
-    tree, draws = planted(), random.Random(seed)
+    tree = planted()
+    draws = random.Random(seed)
     for _ in range(40):
         match draws.choice(["step", "settings", "take", "up", "go"]):
             case "step":

@@ -134,7 +134,8 @@ def test_tokens_that_are_never_drawn_leave_the_draw_as_if_they_were_not_there(
     logits = torch.randn(50, 65, generator=torch.Generator().manual_seed(0))
     logits[:, 60:] += 5  # the likeliest of all
     never = range(60, 65)
-    stages, alone = ledger(logits, sampling, never), ledger(logits[:, :60], sampling)
+    stages = ledger(logits, sampling, never)
+    alone = ledger(logits[:, :60], sampling)
     assert torch.equal(stages.before, logits.double().softmax(-1)), (
         "the model's own probabilities stay"
     )

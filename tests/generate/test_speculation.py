@@ -73,7 +73,8 @@ def test_greedy_text_is_the_large_models_own_also_past_the_context(
 def test_a_model_that_drafts_for_itself_writes_what_it_writes_alone(
     prompt: int, drafted: int
 ) -> None:
-    model, ids = scrambled(tiny(positions="rotary")).double(), some_ids(prompt, batch=1)[0]
+    model = scrambled(tiny(positions="rotary")).double()
+    ids = some_ids(prompt, batch=1)[0]
     sampling = Sampling(temperature=0.9, top_k=6, top_p=0.95, seed=3)
     one = Speculation(model, ModelDrafter(model, sampling), ids, sampling, most_drafted=drafted)
     rounds = list(one.rounds(3 * CONTEXT))
@@ -87,7 +88,8 @@ def test_a_model_that_drafts_for_itself_writes_what_it_writes_alone(
 def test_one_pass_per_round_judges_all_and_wrong_drafts_cost_no_more_than_one_pass_per_token() -> (
     None
 ):
-    model, ids = scrambled(tiny(context_length=30)), some_ids(3, batch=1)[0]
+    model = scrambled(tiny(context_length=30))
+    ids = some_ids(3, batch=1)[0]
     right = ids.tolist() + alone(model, ids, GREEDY, 12)
     seen: list[int] = []
     model.embed.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
@@ -121,7 +123,8 @@ class RememberedDrafter(ModelDrafter):
     known: dict[tuple[int, ...], Tensor]
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
-        text, proposals = list(ids), []
+        text = list(ids)
+        proposals = []
         for _ in range(most):
             key = tuple(text)
             if key not in self.known:
@@ -143,18 +146,21 @@ class RememberedDrafter(ModelDrafter):
     ],
 )
 def test_over_8_000_texts_the_distribution_is_the_large_models(settings: dict[str, float]) -> None:
-    size, texts = 4, 8_000
+    size = 4
+    texts = 8_000
     large, small = (
         scrambled(tiny(vocab_size=size, n_layer=1), seed=seed, std=0.5) for seed in (1, 2)
     )
     p: dict[tuple[int, ...], Tensor] = {}
     q: dict[tuple[int, ...], Tensor] = {}
-    found, accepted_first = Counter(), 0
+    found = Counter()
+    accepted_first = 0
     for seed in range(texts):
         sampling = Sampling(**settings, seed=seed)
         drafter = RememberedDrafter(small, sampling)
         one = Remembered(large, drafter, torch.tensor([1]), sampling, most_drafted=2)
-        drafter.known, one.known = q, p
+        drafter.known = q
+        one.known = p
         rounds = list(one.rounds(3))
         accepted_first += rounds[0].accepted > 0
         found[tuple(one.ids[1:])] += 1
@@ -228,7 +234,8 @@ def test_the_lookup_proposes_what_follows_the_latest_earlier_place(
 
 
 def test_nothing_is_written_after_a_token_that_ends_the_text() -> None:
-    model, ids = scrambled(tiny(context_length=40)), some_ids(3, batch=1)[0]
+    model = scrambled(tiny(context_length=40))
+    ids = some_ids(3, batch=1)[0]
     text = alone(model, ids, GREEDY, 20)
     end = text[5]
     for drafter in (ModelDrafter(model, GREEDY), Wrong(ids.tolist() + text), LookupDrafter(VOCAB)):
@@ -239,8 +246,10 @@ def test_nothing_is_written_after_a_token_that_ends_the_text() -> None:
 
 
 def test_what_is_never_drawn_is_never_written_even_if_it_is_drafted() -> None:
-    model, ids = scrambled(tiny(context_length=40)), some_ids(3, batch=1)[0]
-    sampling, never = Sampling(temperature=3.0), [2, 5]
+    model = scrambled(tiny(context_length=40))
+    ids = some_ids(3, batch=1)[0]
+    sampling = Sampling(temperature=3.0)
+    never = [2, 5]
     one = Speculation(
         model, ModelDrafter(scrambled(tiny(), seed=4), sampling), ids, sampling, never=never
     )

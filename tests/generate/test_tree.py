@@ -78,7 +78,8 @@ def test_wherever_one_comes_from_ids_logits_and_attention_are_the_same_to_the_bi
     prompt: int, slide: int, most_bytes: int
 ) -> None:
     tree = planted(prompt=prompt, slide=slide, most_bytes=most_bytes)
-    draws, first = random.Random(prompt), {}
+    draws = random.Random(prompt)
+    first = {}
     for _ in range(120):
         match draws.choice(["step", "take", "go", "up"]):
             case "step":
@@ -90,11 +91,9 @@ def test_wherever_one_comes_from_ids_logits_and_attention_are_the_same_to_the_bi
             case _:
                 tree.up(draws.randrange(1, 6))
         here = tree.current
-        ids, logits, attention = (
-            tree.ids(),
-            tree.after().logits.clone(),
-            tree.after().attention.clone(),
-        )
+        ids = tree.ids()
+        logits = tree.after().logits.clone()
+        attention = tree.after().attention.clone()
         if here not in first:
             assert torch.equal(logits, fresh_logits(tree, here, slide))
             first[here] = ids, logits, attention
@@ -108,7 +107,9 @@ def test_wherever_one_comes_from_ids_logits_and_attention_are_the_same_to_the_bi
 def test_undoing_taking_another_token_and_going_back_restores_everything() -> None:
     tree = planted()
     grow(tree, 2 * CONTEXT)
-    end, ids, logits = tree.current, tree.ids(), tree.after().logits
+    end = tree.current
+    ids = tree.ids()
+    logits = tree.after().logits
     for steps in (1, 4, 2 * CONTEXT):
         tree.up(steps)
         tree.take(other(tree))
@@ -123,7 +124,8 @@ def test_undoing_taking_another_token_and_going_back_restores_everything() -> No
 def test_a_step_attends_as_in_a_pass_of_its_own_over_the_whole_window(positions: str) -> None:
     tree = planted(scrambled(tiny(positions=positions)).double())
     for node in grow(tree, 2 * CONTEXT):
-        computed, ids = tree.chosen_from(node.id), tree.ids(node.parent)
+        computed = tree.chosen_from(node.id)
+        ids = tree.ids(node.parent)
         start = window_start(len(ids), CONTEXT)
         record = Record("*.pattern")
         with torch.inference_mode():
@@ -246,7 +248,8 @@ def test_a_tree_restored_with_what_was_computed_goes_on_as_if_it_had_computed_it
     fork = grow(tree, 6)[-1].id
     grow(tree, 6)
     tree.after()
-    kept, ids = tree.snapshot(at_hand=True), tree.ids()
+    kept = tree.snapshot(at_hand=True)
+    ids = tree.ids()
     grow(tree, 3)
     tree.go(fork)
     tree.take(other(tree))
@@ -391,7 +394,8 @@ def test_up_ends_at_the_prompt() -> None:
 
 
 def test_what_is_never_drawn_is_no_candidate_and_cannot_be_taken() -> None:
-    model, ids = scrambled(tiny()), some_ids(3, batch=1)[0]
+    model = scrambled(tiny())
+    ids = some_ids(3, batch=1)[0]
     likeliest = int(Generation(model, ids).logits[0].argmax())
     tree = Tree(Generation(model, ids, Sampling(seed=2), never=[likeliest]), n_candidates=VOCAB)
     for _ in range(30):

@@ -56,7 +56,8 @@ def connected(port: int) -> Iterator[ClientConnection]:
 
 def visit(visitor: ClientConnection, page: str, query: str) -> str:
     """Let the visitor open a page by its address, and wait until it stands; the session's id."""
-    message, session = BackMsg(), ""
+    message = BackMsg()
+    session = ""
     message.rerun_script.page_name, message.rerun_script.query_string = page, query
     visitor.send(message.SerializeToString())
     while True:

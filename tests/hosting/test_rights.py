@@ -65,7 +65,8 @@ def test_what_is_carried_into_another_thread_has_the_rights_of_who_carried_it(
     visits: Callable[[str], None],
 ) -> None:
     visits("a guest")
-    of_a_guest, of_the_server = carried(reads_only), carried(reads_only, reads_only=False)
+    of_a_guest = carried(reads_only)
+    of_the_server = carried(reads_only, reads_only=False)
     visits("the owner")
     of_the_owner = carried(reads_only)
     visits("a guest")

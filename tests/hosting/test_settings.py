@@ -230,7 +230,8 @@ def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(
 def test_caches_give_way_to_what_fits_then_and_not_to_what_never_does(
     monkeypatch: pytest.MonkeyPatch, device: Any
 ) -> None:
-    free, taken = [1_000], 9_000
+    free = [1_000]
+    taken = 9_000
     monkeypatch.setattr(memory, "available", lambda device="cpu": free[0])
     monkeypatch.setattr(memory, "_taken", lambda: taken)
     monkeypatch.setattr(memory, "_caches", [lambda: free.append(free.pop() + 5_000)])

@@ -60,10 +60,12 @@ def side(
 def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_sign(
     view: str,
 ) -> None:
-    a, b = side(tiny()), side(tiny(), seed=1, text=1)
+    a = side(tiny())
+    b = side(tiny(), seed=1, text=1)
     same = VIEWS[view](a, replace(a, family="another"))
     assert np.nanmax(np.abs(same.difference.values)) == 0
-    there, back = VIEWS[view](a, b), VIEWS[view](b, a)
+    there = VIEWS[view](a, b)
+    back = VIEWS[view](b, a)
     np.testing.assert_array_equal(there.difference.values, -back.difference.values)
     np.testing.assert_allclose(there.difference.values, there.b.values - there.a.values, atol=1e-6)
     assert np.nanmax(np.abs(there.difference.values)) > 0
@@ -74,7 +76,8 @@ def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_si
 )
 @settings(max_examples=15, deadline=None)
 def test_that_holds_for_decoders_of_every_kind(config: Config) -> None:
-    a, b = side(config), side(config, seed=1)
+    a = side(config)
+    b = side(config, seed=1)
     for view in ("next token", "attention of a head", "lens, entropy", "heads, first_token"):
         found = VIEWS[view](a, b)
         back = VIEWS[view](b, a)
@@ -82,7 +85,8 @@ def test_that_holds_for_decoders_of_every_kind(config: Config) -> None:
 
 
 def test_probabilities_are_the_softmax_of_each_model_after_its_own_text() -> None:
-    a, b = side(tiny()), side(tiny(), seed=1, text=1, length=4)
+    a = side(tiny())
+    b = side(tiny(), seed=1, text=1, length=4)
     found = compare.next_token(a, b)
     for one, shown in ((a, found.a), (b, found.b)):
         with torch.no_grad():
@@ -116,7 +120,8 @@ def test_what_differs_most_and_what_is_likeliest_is_chosen_and_what_differs_most
     None
 ):
     axes = (Axis("token", tuple("abcdef")),)
-    a, b = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04]), np.array([0.5, 0.1, 0.3, 0.04, 0.03, 0.03])
+    a = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04])
+    b = np.array([0.5, 0.1, 0.3, 0.04, 0.03, 0.03])
     found = compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 4)
     assert found.difference.axes[0].labels[0] == "c"
     assert "a" in found.difference.axes[0].labels, (
@@ -129,10 +134,8 @@ def test_what_differs_most_and_what_is_likeliest_is_chosen_and_what_differs_most
 
 def test_what_is_below_the_least_on_both_sides_is_left_out_but_what_is_likeliest_is_not() -> None:
     axes = (Axis("token", tuple("abcde")),)
-    a, b = (
-        np.array([0.9, 0.0999, 0.0001, 0.0, np.nan]),
-        np.array([0.9, 0.0008, 0.0009, 0.0, 0.0983]),
-    )
+    a = np.array([0.9, 0.0999, 0.0001, 0.0, np.nan])
+    b = np.array([0.9, 0.0008, 0.0009, 0.0, 0.0983])
     found = compare.chosen(
         compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 5, least=0.001
     )
@@ -148,7 +151,8 @@ def test_what_is_below_the_least_on_both_sides_is_left_out_but_what_is_likeliest
 
 
 def test_a_pattern_is_that_of_its_side_and_a_mean_that_of_the_heads() -> None:
-    a, b = side(tiny(window=3)), side(tiny(window=3), seed=1)
+    a = side(tiny(window=3))
+    b = side(tiny(window=3), seed=1)
     heads = [compare.attention(a, b, 1, head).a.values for head in range(3)]
     np.testing.assert_allclose(
         compare.attention(a, b, 1, None).a.values, np.mean(heads, axis=0), atol=1e-6
@@ -158,7 +162,8 @@ def test_a_pattern_is_that_of_its_side_and_a_mean_that_of_the_heads() -> None:
 
 
 def test_of_a_long_text_the_end_is_that_of_the_whole() -> None:
-    a, b = side(tiny()), side(tiny(), seed=1)
+    a = side(tiny())
+    b = side(tiny(), seed=1)
     whole, end = (compare.attention(a, b, 1, 0, last) for last in (None, 2))
     np.testing.assert_array_equal(end.difference.values, whole.difference.values[-2:])
     assert end.a.axes[0].labels == a.tokens[-2:]
@@ -172,7 +177,8 @@ def test_of_a_long_text_the_end_is_that_of_the_whole() -> None:
 
 
 def test_how_much_each_head_changed_is_the_share_of_attention_on_other_tokens() -> None:
-    a, b = side(tiny()), side(tiny(), seed=1)
+    a = side(tiny())
+    b = side(tiny(), seed=1)
     table = compare.changed_heads(a, b)
     assert table is not None
     for block in range(2):
@@ -186,7 +192,8 @@ def test_how_much_each_head_changed_is_the_share_of_attention_on_other_tokens() 
 def test_in_parts_of_the_blocks_the_heads_that_changed_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    a, b = side(tiny(n_layer=4)), side(tiny(n_layer=4), seed=1)
+    a = side(tiny(n_layer=4))
+    b = side(tiny(n_layer=4), seed=1)
     whole = compare.changed_heads(a, b)
     monkeypatch.setattr(compare, "MOST_HELD", 1)
     ran: list[int] = []
@@ -224,8 +231,10 @@ def test_snapshots_of_one_model_are_not_turned_and_what_did_not_change_did_not_m
 
 
 def test_of_two_models_too_swapping_flips_the_sign_to_the_last_bit() -> None:
-    a, b = side(tiny()), side(tiny(d_model=24), seed=1, family="another")
-    there, back = compare.embeddings(a, b), compare.embeddings(b, a)
+    a = side(tiny())
+    b = side(tiny(d_model=24), seed=1, family="another")
+    there = compare.embeddings(a, b)
+    back = compare.embeddings(b, a)
     assert there.turned
     np.testing.assert_array_equal(there.points.difference.values, -back.points.difference.values)
     np.testing.assert_array_equal(there.distance.values, back.distance.values)
@@ -258,7 +267,8 @@ def test_what_moved_is_measured_over_all_dimensions_of_the_tokens_in_common() ->
 
 
 def test_the_parts_of_each_side_add_up_to_its_logit() -> None:
-    a, b = side(tiny()), side(tiny(n_layer=3), seed=1)
+    a = side(tiny())
+    b = side(tiny(n_layer=3), seed=1)
     found = compare.attribution(a, b, "word 3")
     assert isinstance(b.model.head, Unembed)
     for one, shown in ((a, found.a), (b, found.b)):
@@ -373,7 +383,8 @@ def test_the_change_of_an_adapter_has_as_many_singular_values_as_its_rank() -> N
     for name in adapter:
         values = compare.singular_values(a, b, name).values
         assert (values > 1e-4 * values[0]).sum() == 2
-    half, whole = compare.weights(a, replace(b, model=b.model.at(0.5))), compare.weights(a, b)
+    half = compare.weights(a, replace(b, model=b.model.at(0.5)))
+    whole = compare.weights(a, b)
     np.testing.assert_allclose(
         half.difference.values, whole.difference.values / 2, rtol=1e-4, atol=1e-6
     )

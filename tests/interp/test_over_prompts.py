@@ -34,7 +34,8 @@ def restored(lm: gptviz.LanguageModel, row: PromptRow, name: str) -> float:
     block = int(name.split(".")[1])
     if name.endswith("mlp"):
         pair = lm.pair(row.clean, row.corrupted, row.right, row.wrong)
-        ids, tap = pair.ids(lm.device), f"blocks.{block}.mlp.out"
+        ids = pair.ids(lm.device)
+        tap = f"blocks.{block}.mlp.out"
         clean = run(lm.model, ids[:1], [tap, "logits"])
 
         def put(_value: Tensor) -> Tensor:

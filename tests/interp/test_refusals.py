@@ -54,7 +54,8 @@ CLASSIFIER, FIRST = (
 ROTARY = scrambled(tiny(positions="rotary", d_head=4))
 DAMAGED = scrambled(tiny())
 torch.nn.init.constant_(DAMAGED.embed.weight, math.nan)
-ROWS, KINDS = list(some_ids(batch=10)), [["a", "b"] * 4] * 10
+ROWS = list(some_ids(batch=10))
+KINDS = [["a", "b"] * 4] * 10
 PROMPTS = PromptPair((1, 2, 3), (1, 2, 4), 0, 1)
 INDUCTION = torch.tensor([3, 5, 7, 1, 8, 2, 9, 5])
 

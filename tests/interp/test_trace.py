@@ -11,7 +11,8 @@ from tests.tiny import scrambled, some_ids, tiny
 
 
 def test_a_trace_is_what_the_pass_computed() -> None:
-    model, record = scrambled(tiny()), Record()
+    model = scrambled(tiny())
+    record = Record()
     logits = model(some_ids(), tap=record)
     trace = run(model, some_ids())
     assert list(trace) == list(record.values)
@@ -32,7 +33,8 @@ def test_only_what_is_asked_for_is_kept() -> None:
 
 
 def test_a_trace_says_what_it_holds() -> None:
-    model, ids = scrambled(tiny(n_encoder_layer=1)), some_ids(5)
+    model = scrambled(tiny(n_encoder_layer=1))
+    ids = some_ids(5)
     trace = run(model, ids, source=ids)
     shape = f"[2, 5, {model.config.vocab_size}]"
     first = next(iter(trace))

@@ -53,7 +53,8 @@ def test_a_claim_that_is_not_true_is_found_with_its_line_and_its_value(tmp_path:
         (tmp_path / f"{number}.md").write_text(content, encoding="utf-8")
 
     said = [problem.in_words for problem in problems(library(tmp_path), functions, lambda page: [])]
-    n_token, likely = len(share), share[gptviz.load("ladder-2").tokenizer.id_of("b")].item()
+    n_token = len(share)
+    likely = share[gptviz.load("ladder-2").tokenizer.id_of("b")].item()
     assert (
         said[0] == "0.md, line 13, step 1: the claim 'vocabulary() == 1' is False, not True; it "
         f"compares {n_token} and 1"

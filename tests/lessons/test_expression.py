@@ -27,7 +27,8 @@ FUNCTIONS = {
 def sums(draw: st.DrawFn, depth: int = 0) -> str:
     if depth == 3 or draw(st.booleans()):
         return str(draw(st.integers(-50, 50) | st.floats(-9, 9).map(lambda x: round(x, 2))))
-    left, right = draw(sums(depth + 1)), draw(sums(depth + 1))
+    left = draw(sums(depth + 1))
+    right = draw(sums(depth + 1))
     return (
         f"({left} {draw(st.sampled_from(['+', '-', '*', '/', '//', '%', '<', '>=', '==']))} "
         f"{right})"

@@ -16,7 +16,8 @@ LESSON = "---\ntitle: {title}\nabout: About it.\n---\n\n## A step\n\nA text.\n"
 def test_a_file_is_read_again_when_it_has_changed_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, file = [], tmp_path / "mine.md"
+    read = []
+    file = tmp_path / "mine.md"
     original = module.read_lesson
     monkeypatch.setattr(module, "read_lesson", lambda path: read.append(path) or original(path))
     file.write_text(LESSON.format(title="One"))

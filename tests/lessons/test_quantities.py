@@ -50,7 +50,8 @@ def test_probability_logit_rank_and_entropy_are_those_of_the_trace(functions, lo
     lm = gptviz.load("shakespeare", "cpu")
     shares = logits.softmax(-1)
     for token in ("\n", " ", "a"):
-        place, text = lm.tokenizer.id_of(token), repr(token)
+        place = lm.tokenizer.id_of(token)
+        text = repr(token)
         assert computed(f"probability({PROMPT!r}, {text})", functions) == pytest.approx(
             shares[place].item(), rel=1e-5
         )
@@ -71,7 +72,8 @@ def test_probability_logit_rank_and_entropy_are_those_of_the_trace(functions, lo
 def test_loss_is_the_mean_surprise_and_attention_that_of_the_trace(functions):
     text = "O Romeo, Romeo"
     lm = gptviz.load("shakespeare", "cpu")
-    trace, ids = lm.trace(text), lm.encode(text)
+    trace = lm.trace(text)
+    ids = lm.encode(text)
     expected = torch.nn.functional.cross_entropy(trace["logits"][0, :-1], ids[1:]).item()
     assert computed(f"loss({text!r})", functions) == pytest.approx(expected, abs=1e-5)
     pattern = trace["blocks.1.attention.pattern"][0, 3]
@@ -114,7 +116,8 @@ def test_heads_parts_and_layers_are_those_of_the_library(functions):
         f"head_score('induction', {best['block']}, {best['head']}, model='induction')", functions
     )
     assert said == pytest.approx(best["induction"])
-    lm, prompt = gptviz.load("ladder-8"), "O Romeo"
+    lm = gptviz.load("ladder-8")
+    prompt = "O Romeo"
     token = lm.tokenizer.piece(int(lm.trace(prompt, ["logits"])["logits"][0, -1].argmax()))
     parts = {one.name: one.value for one in lm.attribute(prompt, token).parts}
     strongest = computed(f"strongest_part({prompt!r}, {token!r}, model='ladder-8')", functions)
@@ -131,7 +134,8 @@ def test_embeddings_are_compared_by_their_cosine(functions):
     rows = gptviz.load("shakespeare").model.embed.weight.detach().double().numpy()
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     lm = gptviz.load("shakespeare")
-    a, b = lm.tokenizer.id_of("a"), lm.tokenizer.id_of("e")
+    a = lm.tokenizer.id_of("a")
+    b = lm.tokenizer.id_of("e")
     assert computed("similarity('a', 'e')", functions) == pytest.approx(rows[a] @ rows[b], abs=1e-6)
     cosines = rows @ rows[a]
     cosines[a] = -2
@@ -153,7 +157,8 @@ def test_what_a_picture_by_pca_keeps_is_the_share_of_its_largest_singular_values
 def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of_the_library(
     functions,
 ):
-    text, lm = "My kingdom for a xylophone", gptviz.load("shakespeare")
+    text = "My kingdom for a xylophone"
+    lm = gptviz.load("shakespeare")
     shares = lm.trace(text, ["logits"])["logits"][0].softmax(-1)
     found = [
         shares[place, token].item() for place, token in enumerate(lm.encode(text).tolist()[1:])
@@ -179,7 +184,8 @@ def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of
 
 def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
     lm = gptviz.load("generator")
-    d, place = lm.model.config.d_model, np.array([[10.0], [40.0]])
+    d = lm.model.config.d_model
+    place = np.array([[10.0], [40.0]])
     angles = place / 10_000 ** (np.arange(0, d, 2) / d)
     rows = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     cosine = rows[0] @ rows[1] / (np.linalg.norm(rows[0]) * np.linalg.norm(rows[1]))
@@ -207,7 +213,8 @@ def test_what_is_drafted_is_what_the_library_writes(functions):
 
 
 def test_what_takes_long_is_computed_once_for_a_model_and_keeps_no_model_alive(monkeypatch):
-    models, asked = [gptviz.load("shakespeare", "cpu")], []
+    models = [gptviz.load("shakespeare", "cpu")]
+    asked = []
     monkeypatch.setattr(
         gptviz.LanguageModel,
         "shares_in_data",
@@ -372,7 +379,8 @@ def test_a_patch_restores_what_the_library_says(functions):
 
 
 def test_a_source_is_read_where_cross_attention_is_largest(functions):
-    lm, text = gptviz.load("seq2seq"), "the third of march 1977"
+    lm = gptviz.load("seq2seq")
+    text = "the third of march 1977"
     trace = lm.trace(text)
     patterns = [
         trace[f"blocks.{block}.cross_attention.pattern"][0]

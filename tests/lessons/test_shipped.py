@@ -21,7 +21,8 @@ from gptviz.ui.pages.lessons.cards import EXAMPLE
 
 LESSONS = library(SHIPPED)
 ROOT = Path(__file__).resolve().parents[2]
-UI, VIEWS = ROOT / "gptviz" / "ui", ROOT / "gptviz" / "components"
+UI = ROOT / "gptviz" / "ui"
+VIEWS = ROOT / "gptviz" / "components"
 DOCUMENT = ROOT / "docs" / "lessons.md"
 
 
@@ -52,7 +53,8 @@ def test_a_lesson_asks_says_what_it_is_based_on_and_takes_minutes(name: str) -> 
 
 
 def test_the_path_fills_a_period_at_school_in_the_order_of_the_list() -> None:
-    path, names = LESSONS.path, list(LESSONS.lessons)
+    path = LESSONS.path
+    names = list(LESSONS.lessons)
     assert (
         PERIOD - min(lesson.minutes for lesson in path)
         < sum(lesson.minutes for lesson in path)

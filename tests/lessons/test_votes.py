@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gptviz.lessons import votes
 
-QUESTION, OTHER = ("01-tokens", 0, 0), ("01-tokens", 0, 1)
+QUESTION = ("01-tokens", 0, 0)
+OTHER = ("01-tokens", 0, 1)
 
 
 @pytest.fixture(autouse=True)

@@ -52,7 +52,8 @@ def test_a_value_that_is_too_large_stays_alone_until_the_next() -> None:
 
 
 def test_a_shared_value_is_made_once_however_many_ask_while_it_is_made() -> None:
-    made, go_on = [], Event()
+    made = []
+    go_on = Event()
 
     @cached(byte_cache(len, 100), condition=Condition())
     def make(name: str) -> list[str]:

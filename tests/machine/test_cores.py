@@ -16,7 +16,8 @@ from gptviz.machine.cores import SHARED, SPAN, FreeCores, idle_seconds
 
 
 def test_a_core_is_free_that_no_other_process_uses() -> None:
-    now, idle = [0.0], [100.0]
+    now = [0.0]
+    idle = [100.0]
     free = FreeCores(lambda: now[0], lambda: idle[0])
     now[0], idle[0] = SPAN / 2, 101.0
     assert free.count() == inf, "too short a time"
@@ -49,7 +50,9 @@ def test_the_cores_are_those_that_the_process_may_use_or_those_of_its_container(
 
 
 def test_what_this_process_does_itself_takes_no_core_from_it() -> None:
-    before, begun, works = idle_seconds(), monotonic(), process_time()
+    before = idle_seconds()
+    begun = monotonic()
+    works = process_time()
     while process_time() - works < 0.3:
         pass
     assert 0.25 < idle_seconds() - before < (psutil.cpu_count() or 1) * (monotonic() - begun) + 0.3

@@ -44,7 +44,8 @@ def test_a_computation_is_found_by_its_key_with_its_value_and_results() -> None:
 
 
 def test_it_stops_where_it_reports_and_keeps_what_is_ready() -> None:
-    at_work, go_on = Event(), Event()
+    at_work = Event()
+    go_on = Event()
 
     def compute(results: Results) -> None:
         results["first"] = 1
@@ -189,7 +190,9 @@ def test_a_value_that_nobody_came_back_for_is_given_up(clock: Clock) -> None:
 
 
 def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() -> None:
-    slot, go_on, order = Slots(1), Event(), list[int]()
+    slot = Slots(1)
+    go_on = Event()
+    order = list[int]()
 
     def compute(number: int) -> int:
         assert go_on.wait(PATIENCE)

@@ -47,7 +47,8 @@ def test_a_future_token_cannot_change_the_past(config: Config, changed: int) -> 
     ids = some_ids()
     other = ids.clone()
     other[:, changed:] = (other[:, changed:] + 1) % VOCAB
-    before, after = model(ids), model(other)
+    before = model(ids)
+    after = model(other)
     # an expert multiplies its tokens together, and their number decides how a product is rounded
     if config.mlp == "experts":
         torch.testing.assert_close(before[:, :changed], after[:, :changed], rtol=1e-4, atol=1e-5)
@@ -62,7 +63,8 @@ def test_a_causal_model_sees_the_past_and_a_full_one_the_future_too(
     residual: str, positions: str
 ) -> None:
     ids = some_ids()
-    first, last = ids.clone(), ids.clone()
+    first = ids.clone()
+    last = ids.clone()
     first[:, 0] = (first[:, 0] + 1) % VOCAB
     last[:, -1] = (last[:, -1] + 1) % VOCAB
     for mask in ("causal", "full"):
@@ -75,7 +77,8 @@ def test_a_causal_model_sees_the_past_and_a_full_one_the_future_too(
 @many
 @given(families())
 def test_a_run_that_is_watched_computes_the_same_bits(config: Config) -> None:
-    model, record = scrambled(config), Record()
+    model = scrambled(config)
+    record = Record()
     watched = model(some_ids(), tap=record)
     assert torch.equal(watched, model(some_ids()))
     assert torch.equal(watched, record.values["logits"])
@@ -104,7 +107,8 @@ def test_a_cached_run_computes_the_logits_of_a_whole_one(config: Config, chunks:
 @given(families(mask="causal", n_layer=2))
 def test_a_truncated_cache_goes_on_as_if_the_tokens_had_never_been(config: Config) -> None:
     model = scrambled(config).double()
-    ids, others = some_ids(), some_ids(seed=1)
+    ids = some_ids()
+    others = some_ids(seed=1)
     cache = KVCache(config, batch=2, dtype=torch.float64)
     model(others, cache=cache)
     cache.truncate(0)
@@ -121,7 +125,9 @@ def test_a_cache_has_little_more_room_than_its_text_needs_and_grows_with_it(
 ) -> None:
     model = scrambled(tiny(positions="rotary", context_length=100)).eval()
     ids = torch.randint(11, (2, 100), generator=torch.Generator().manual_seed(0))
-    cache, logits, sizes = model.new_cache(2, room), [], set()
+    cache = model.new_cache(2, room)
+    logits = []
+    sizes = set()
     for length in range(1, 101):
         logits.append(model(ids[:, length - 1 : length], cache=cache))
         size = cache.layers[1].keys.shape[2]  # of room
@@ -134,7 +140,8 @@ def test_a_cache_has_little_more_room_than_its_text_needs_and_grows_with_it(
 
 
 def test_a_pass_that_fails_on_the_way_leaves_the_cache_usable() -> None:
-    model, ids = scrambled(tiny()), some_ids()
+    model = scrambled(tiny())
+    ids = some_ids()
     cache = KVCache(model.config, batch=2)
     model(ids[:, :3], cache=cache)
 
@@ -160,7 +167,8 @@ def test_logits_can_be_had_of_the_last_positions_alone(config: Config, last: int
 @many
 @given(families())
 def test_samples_in_a_batch_do_not_touch_each_other(config: Config) -> None:
-    model, ids = scrambled(config).double(), some_ids()
+    model = scrambled(config).double()
+    ids = some_ids()
     torch.testing.assert_close(model(ids)[:1], model(ids[:1]), rtol=1e-9, atol=1e-9)
 
 
@@ -206,7 +214,8 @@ def test_dropout_zeroes_its_share_of_each_sublayer_and_keeps_the_mean() -> None:
 def test_dropout_on_attention_leaves_weights_out_at_its_rate_and_scales_the_others(
     changes: dict[str, Any],
 ) -> None:
-    rate, record = 0.25, Record(["*.pattern", "*.v", "*.z"])
+    rate = 0.25
+    record = Record(["*.pattern", "*.v", "*.z"])
     model = scrambled(tiny(attention_dropout=rate, **changes)).train()
     kept: dict[str, torch.Tensor] = {}
     for name, part in model.named_modules():

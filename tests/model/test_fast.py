@@ -29,7 +29,8 @@ def test_a_model_that_is_made_fast_gives_the_logits_of_one_that_is_not(
     tokens: int, gain: bool
 ) -> None:
     config = tiny(norm="rmsnorm", norm_gain=gain, mlp="gated")
-    plain, ids = lay_out(config).eval(), some_ids(tokens, 1)
+    plain = lay_out(config).eval()
+    ids = some_ids(tokens, 1)
     plain.load_state_dict(scrambled(config).state_dict())
     fast = lay_out(config).eval()
     fast.load_state_dict(plain.state_dict())

@@ -64,8 +64,10 @@ def test_one_pass_over_a_long_text_has_few_scores_at_a_time(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = scrambled(CONFIGS.get(name, tiny(**LONG, positions="relative")))
-    n_head, ids = model.config.n_head, some_ids(37, 1)
-    expected, guessed = run(model, ids), guesses(model, ids[0].tolist())
+    n_head = model.config.n_head
+    ids = some_ids(37, 1)
+    expected = run(model, ids)
+    guessed = guesses(model, ids[0].tolist())
     monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 700)
     parts: dict[str, list[torch.Tensor]] = {}
     watch = Watch(
@@ -103,7 +105,8 @@ def test_one_pass_over_a_long_text_has_few_scores_at_a_time(
 
 
 def test_an_edit_of_a_pattern_gets_it_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, ids = scrambled(CONFIGS["learned"]), some_ids(37, 1)
+    model = scrambled(CONFIGS["learned"])
+    ids = some_ids(37, 1)
     even: dict[str, Any] = {
         "edits": {"blocks.1.attention.pattern": lambda pattern: pattern.flip(1)}
     }
@@ -117,7 +120,8 @@ def test_an_edit_of_a_pattern_gets_it_whole(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_logit_is_the_same_sum_of_parts_where_patterns_come_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, ids = scrambled(CONFIGS["rotary, a window"]), some_ids(37, 1)[0].tolist()
+    model = scrambled(CONFIGS["rotary, a window"])
+    ids = some_ids(37, 1)[0].tolist()
     expected = attribute(model, ids, position=30)
     monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 700)
     found = attribute(model, ids, position=30)
@@ -132,8 +136,10 @@ def test_a_logit_is_the_same_sum_of_parts_where_patterns_come_in_parts(
 
 
 def test_the_end_of_a_trace_is_the_end_of_the_whole_one() -> None:
-    model, ids = scrambled(CONFIGS["learned"]), some_ids(37, 1)
-    whole, end = run(model, ids), run(model, ids, last=5)
+    model = scrambled(CONFIGS["learned"])
+    ids = some_ids(37, 1)
+    whole = run(model, ids)
+    end = run(model, ids, last=5)
     assert list(whole) == list(end)
     assert all(torch.equal(end[tap], value[..., -5:, :]) for tap, value in whole.items())
 
@@ -157,7 +163,8 @@ def test_what_follows_a_long_prompt_is_the_same_where_it_is_read_in_parts(
 def test_a_long_pass_gives_back_memory_after_every_block_and_a_short_one_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, given = scrambled(CONFIGS["learned"]), list[int]()
+    model = scrambled(CONFIGS["learned"])
+    given = list[int]()
     monkeypatch.setattr("gptviz.model.transformer.release_memory", given.append)
     monkeypatch.setattr("gptviz.model.transformer.LONG", 30)
     with torch.inference_mode():

@@ -53,7 +53,8 @@ def output(model: Transformer) -> Tensor:
 
 def same(one: Transformer, other: Transformer) -> bool:
     """Whether two models have the same weights to the bit."""
-    ours, theirs = one.state_dict(), other.state_dict()
+    ours = one.state_dict()
+    theirs = other.state_dict()
     return ours.keys() == theirs.keys() and all(
         torch.equal(value, theirs[name]) for name, value in ours.items()
     )
@@ -111,7 +112,8 @@ def test_a_matrix_that_is_smaller_than_the_rank_has_all_the_rank_it_has() -> Non
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd", "muon"])
 def test_training_changes_the_adapter_alone(optimiser: str) -> None:
     base = build(tiny(), seed=0)
-    before, adapted = copy.deepcopy(base), AdaptedTransformer(base, every_matrix(base.config, 2))
+    before = copy.deepcopy(base)
+    adapted = AdaptedTransformer(base, every_matrix(base.config, 2))
     started = {name: parameter.detach().clone() for name, parameter in adapted.named_parameters()}
     recipe = Recipe(steps=1, learning_rate=0.1, optimiser=optimiser)  # type: ignore[arg-type]
     steps = optimisers.optimisers(adapted, recipe)

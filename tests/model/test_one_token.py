@@ -123,7 +123,8 @@ class Doubled(Tap):
 
     def at(self, part: str) -> Tap:
         inner = Doubled()
-        inner.seen, inner.path = self.seen, f"{self.path}{part}."
+        inner.seen = self.seen
+        inner.path = f"{self.path}{part}."
         return inner
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
@@ -134,8 +135,10 @@ class Doubled(Tap):
 
 
 def test_a_tap_sees_and_replaces_the_patterns_of_a_step_as_those_of_a_pass() -> None:
-    model, ids = scrambled(tiny(n_kv_head=1)), some_ids(4, batch=1)
-    taps, caches = (Doubled(), Doubled()), [model.new_cache() for _ in range(2)]
+    model = scrambled(tiny(n_kv_head=1))
+    ids = some_ids(4, batch=1)
+    taps = (Doubled(), Doubled())
+    caches = [model.new_cache() for _ in range(2)]
     with torch.inference_mode():
         for cache in caches:
             model(ids[:, :3], cache=cache)

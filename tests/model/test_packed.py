@@ -103,7 +103,8 @@ def is_near(product: Tensor, x: Tensor, numbers: Tensor, bias: Tensor | float = 
     """Whether every number of x · Wᵀ + b is within the rounding, of which the lengths of a row and
     of x decide how much it is.
     """
-    x, numbers = x.double(), numbers.double()
+    x = x.double()
+    numbers = numbers.double()
     lengths = x.norm(dim=-1, keepdim=True) * numbers.norm(dim=-1)
     return bool(((product - x @ numbers.T - bias).abs() < 2 * ROUNDING * lengths).all())
 
@@ -121,7 +122,8 @@ def test_numbers_are_scale_times_q_plus_offset_and_products_are_within_the_round
     numbers = looped(matrix)
     packed = prepared(Packed([matrix]))
     torch.testing.assert_close(packed.numbers(), numbers, rtol=1e-6, atol=1e-5)
-    x, bias = drawn(2, 3, width), drawn(rows)
+    x = drawn(2, 3, width)
+    bias = drawn(rows)
     result = times_packed(x, packed, bias)
     assert result.dtype == torch.float32
     assert result.shape == (2, 3, rows)
@@ -135,7 +137,8 @@ def test_numbers_are_scale_times_q_plus_offset_and_products_are_within_the_round
 def test_the_faster_of_two_products_is_taken_and_measured_once(
     product: FourBitProduct, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, calls = [0.0], []
+    clock = [0.0]
+    calls = []
 
     def timed(each: FourBitProduct, seconds: float) -> FourBitProduct:
         def times(*arguments: Any) -> Tensor:
@@ -163,8 +166,10 @@ def test_the_faster_of_two_products_is_taken_and_measured_once(
 
 
 def test_rows_can_be_reordered_stacked_cut_and_turned_and_stay_packed() -> None:
-    one, other = held(20, 64, 4), held(30, 64, 8, seed=1)
-    a, b = looped(one), looped(other)
+    one = held(20, 64, 4)
+    other = held(30, 64, 8, seed=1)
+    a = looped(one)
+    b = looped(other)
     order = torch.randperm(20, generator=torch.Generator().manual_seed(0))
     stacked = torch.cat((Packed([one])[order], Packed([other])[5:]))
     numbers = torch.cat((a[order], b[5:]))
@@ -226,7 +231,8 @@ def test_laying_out_opening_and_multiplying_import_nothing_that_pytorch_has_for_
 
 def test_every_other_operation_gets_its_numbers() -> None:
     matrix = held(20, 64, 4)
-    packed, numbers = Packed([matrix]), looped(matrix)
+    packed = Packed([matrix])
+    numbers = looped(matrix)
     ids = torch.tensor([[3, 3], [0, 19]])
     for found, expected in (
         (packed * 2, numbers * 2),
@@ -249,7 +255,8 @@ def test_a_gradient_goes_back_to_the_factor_through_the_numbers_of_the_file(rows
     matrix = held(rows, 1024 if rows > 40 else 64, 4)
     packed = prepared(Packed([matrix]))
     numbers = packed.numbers()
-    x, down = drawn(3, numbers.shape[1]).requires_grad_(), drawn(3, rows)
+    x = drawn(3, numbers.shape[1]).requires_grad_()
+    down = drawn(3, rows)
     times_packed(x, packed, None).backward(down)
     torch.testing.assert_close(x.grad, down @ numbers, rtol=1e-3, atol=1e-1)
 

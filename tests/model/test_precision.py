@@ -64,7 +64,8 @@ def test_logits_in_two_bytes_are_within_the_rounding_of_those_in_float32(
 ) -> None:
     model = scrambled(CONFIGS[name])
     short = opened(model, precision)
-    exact, rounded = outputs(opened(model, None)), outputs(short)
+    exact = outputs(opened(model, None))
+    rounded = outputs(short)
     assert rounded.dtype == torch.float32
     # Every product rounds its factors and itself by at most half of this; errors of this size add
     # up on the way.
@@ -143,7 +144,8 @@ def test_a_matrix_that_lies_turned_in_memory_has_the_same_shape_numbers_and_grad
 
 def test_a_large_matrix_is_brought_to_float32_in_slices_that_give_the_whole_product() -> None:
     weight = torch.randn(5, 1 + AT_ONCE // 2).to(torch.bfloat16)
-    x, bias = torch.randn(2, 3, weight.shape[1]), torch.randn(5)
+    x = torch.randn(2, 3, weight.shape[1])
+    bias = torch.randn(5)
     torch.testing.assert_close(
         in_float32(x, weight, bias), x @ weight.float().T + bias, rtol=1e-4, atol=1e-2
     )

@@ -42,7 +42,9 @@ def in_a_loop(
     weight: Tensor, bits: int, group: int | None
 ) -> tuple[list[list[float]], list[list[float]]]:
     """The rounded numbers, and the scale of each, number by number in Python."""
-    levels, values, scales = 2 ** (bits - 1) - 1, [], []
+    levels = 2 ** (bits - 1) - 1
+    values = []
+    scales = []
     for row in weight.tolist():
         values.append([])
         scales.append([])
@@ -64,7 +66,8 @@ def test_rounding_to_nearest_is_that_of_a_loop_and_no_number_moves_by_more_than_
     weight = random(5, 150)  # no group divides 150
     found = RoundToNearest(bits, group).brought_back(weight)
     values, scales = in_a_loop(weight, bits, group)
-    expected, step = torch.tensor(values), torch.tensor(scales)
+    expected = torch.tensor(values)
+    step = torch.tensor(scales)
     # A number in the middle of two levels may go either way, by the rounding of the division.
     torch.testing.assert_close(found, expected, atol=0, rtol=1e-5)
     assert (abs(found - weight) <= step * (0.5 + 1e-5)).all()
@@ -98,7 +101,8 @@ def test_the_kinds_of_gguf_are_those_of_its_library(kind: str) -> None:
 @pytest.mark.parametrize("group", [None, *GROUPS])
 @pytest.mark.parametrize("bits", BITS)
 def test_the_size_counts_every_number_and_every_scale(bits: int, group: int | None) -> None:
-    rows, width = 7, 150
+    rows = 7
+    width = 150
     scales = sum(1 for _ in range(rows) for _ in range(0, width, group or width))
     assert (
         RoundToNearest(bits, group).size(rows, width)
@@ -192,7 +196,8 @@ def test_a_twin_with_other_weights_is_a_copy_with_them_and_the_model_stays(
     ids = some_ids().clamp(min=1)
     source = some_ids(5, seed=3).clamp(min=1) if model.config.n_encoder_layer else None
     fresh = {name: quantiser("3bit.row").brought_back(one) for name, one in matrices(model).items()}
-    before, copied = deepcopy(model.state_dict()), deepcopy(model)
+    before = deepcopy(model.state_dict())
+    copied = deepcopy(model)
     with torch.no_grad():
         for name, value in fresh.items():
             dict(copied.named_parameters())[name].copy_(value)
@@ -202,6 +207,7 @@ def test_a_twin_with_other_weights_is_a_copy_with_them_and_the_model_stays(
         assert not torch.allclose(twin(ids, source), model(ids, source))
     assert all(torch.equal(before[name], now) for name, now in model.state_dict().items())
     # What is not replaced is shared, and a tied matrix is still one.
-    own, theirs = dict(model.named_parameters()), dict(twin.named_parameters())
+    own = dict(model.named_parameters())
+    theirs = dict(twin.named_parameters())
     assert list(own) == list(theirs)
     assert {name for name, one in theirs.items() if one is not own[name]} == set(fresh)

@@ -86,7 +86,8 @@ def test_a_pattern_of_names_records_those_alone_and_one_may_be_given_bare() -> N
 
 @pytest.mark.parametrize("name", [name for name in emitted(tiny()) if name != "logits"])
 def test_an_edit_is_what_the_pass_goes_on_with_and_what_a_record_behind_it_sees(name: str) -> None:
-    model, record = scrambled(tiny()), Record()
+    model = scrambled(tiny())
+    record = Record()
     edited = model(some_ids(), tap=Edit({name: lambda value: value.flip(-1)}, record))
     plain = Record()
     model(some_ids(), tap=plain)
@@ -108,7 +109,8 @@ def test_an_edit_of_the_logits_is_what_the_model_returns() -> None:
 def test_an_edit_in_place_reaches_neither_the_weights_nor_what_was_recorded_before(
     name: str,
 ) -> None:
-    model, record = scrambled(tiny()), Record()
+    model = scrambled(tiny())
+    record = Record()
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     plain = Record()
     with torch.inference_mode():
@@ -123,7 +125,8 @@ def test_an_edit_in_place_reaches_neither_the_weights_nor_what_was_recorded_befo
 
 
 def test_a_hook_of_torch_sees_what_a_part_computes_in_evaluation_too() -> None:
-    model, seen = scrambled(tiny()).eval(), []
+    model = scrambled(tiny()).eval()
+    seen = []
     hook = model.blocks[0].mlp.up.register_forward_hook(
         lambda part, given, result: seen.append(result)
     )

@@ -49,12 +49,10 @@ def test_each_rung_of_the_ladder_adds_the_parameters_of_its_part() -> None:
     # bias and an output projection with one, the MLP is four times as wide and has biases, and a
     # block has two layer norms.
     bigram = 65 * 64 + 64 * 65 + 65
-    positions, attention, mlp, norms = (
-        32 * 64,
-        4 * 64 * 64 + 64,
-        64 * 256 + 256 + 256 * 64 + 64,
-        2 * 2 * 64,
-    )
+    positions = 32 * 64
+    attention = 4 * 64 * 64 + 64
+    mlp = 64 * 256 + 256 + 256 * 64 + 64
+    norms = 2 * 2 * 64
     added = [bigram, positions, attention, 0, 0, 0, mlp, norms, 5 * (attention + mlp + norms)]
     assert len(RUNGS) == len(added) == 9
     for number, (sentence, rung) in enumerate(RUNGS.items()):
@@ -125,7 +123,8 @@ class FirstReads(TorchFunctionMode):
 
     def __init__(self, parameters: dict[int, str]) -> None:
         super().__init__()
-        self.parameters, self.read = parameters, list[str]()
+        self.parameters = parameters
+        self.read = list[str]()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
@@ -159,7 +158,8 @@ def test_layers_are_described_in_the_order_in_which_a_forward_pass_reads_them(
 
 
 def test_a_tied_unembedding_is_listed_and_counted_once() -> None:
-    tied, untied = describe(tiny(tied=True)), describe(tiny(tied=False))
+    tied = describe(tiny(tied=True))
+    untied = describe(tiny(tied=False))
     assert [layer.name for layer in tied] == [layer.name for layer in untied]
     assert (tied[-1].kind, tied[-1].parameters, tied[-1].shapes) == (
         "Linear, tied",

@@ -56,11 +56,13 @@ def test_cross_attention_is_what_loops_over_heads_queries_and_keys_compute() -> 
     x = norm(record.values["blocks.0.resid_self"]).detach().numpy()
     memory = values["memory"]
     weights = {name: p.detach().numpy() for name, p in cross.named_parameters()}
-    d, heads = config.head_size, config.n_head
+    d = config.head_size
+    heads = config.n_head
     for b in range(2):
         out = np.tile(weights["output.bias"], (5, 1))
         for h in range(heads):
-            rows, more = slice(h * d, (h + 1) * d), slice((heads + h) * d, (heads + h + 1) * d)
+            rows = slice(h * d, (h + 1) * d)
+            more = slice((heads + h) * d, (heads + h + 1) * d)
             k = [
                 weights["kv.weight"][rows] @ memory[b, s] + weights["kv.bias"][rows]
                 for s in range(3)
@@ -86,7 +88,8 @@ def test_cross_attention_is_what_loops_over_heads_queries_and_keys_compute() -> 
 def test_products_of_stacks_of_matrices_are_loops_over_rows_and_heads(name: str) -> None:
     seen = trace(tiny(n_layer=1, n_encoder_layer=1), some_ids(5), some_ids(4))
     q, k, v, z = (seen[f"blocks.0.{name}.{part}"] for part in ("q", "k", "v", "z"))
-    scores, pattern = seen[f"blocks.0.{name}.scores"], seen[f"blocks.0.{name}.pattern"]
+    scores = seen[f"blocks.0.{name}.scores"]
+    pattern = seen[f"blocks.0.{name}.pattern"]
     for b in range(2):
         for h in range(3):
             assert_close(scores[b, h], q[b, h] @ k[b, h].T / math.sqrt(4))
@@ -105,7 +108,8 @@ def test_padding_the_source_changes_no_output_and_nothing_the_encoder_makes_of_a
     model = scrambled(
         Config(**config.to_dict() | {"n_encoder_layer": n_encoder_layer, "mask": "causal"})
     ).double()
-    source, ids = words(), words(seed=1)
+    source = words()
+    ids = words(seed=1)
     assert_close(model(ids, padded(source, by)), model(ids, source))
     assert_close(model.encode(padded(source, by)).states[:, :5], model.encode(source).states)
 
@@ -161,7 +165,8 @@ def test_the_head_of_the_first_token_reads_that_one_alone_through_a_layer(
     head: str, curve: Callable[[float], float]
 ) -> None:
     config = tiny(mask="full", head=head, n_label=LABELS, final_norm=False)
-    model, values = scrambled(config).double(), trace(config, words())
+    model = scrambled(config).double()
+    values = trace(config, words())
     part = {name: tensor.detach().numpy() for name, tensor in model.head.named_parameters()}
     for row in range(2):
         x = values["blocks.1.resid_post"][row, 0].detach().numpy()
@@ -176,14 +181,16 @@ def test_the_head_of_the_first_token_reads_that_one_alone_through_a_layer(
 
 def test_the_norm_after_the_embedding_stands_after_the_positions_too() -> None:
     config = tiny(embed_norm=True)
-    model, values = scrambled(config).double(), trace(config, words())
+    model = scrambled(config).double()
+    values = trace(config, words())
     assert_close(model.embed_norm(values["embed"] + values["positions"]), values["embed_norm"])
     assert_close(values["embed_norm"], values["blocks.0.resid_pre"])
 
 
 def test_a_tied_unembedding_may_have_a_bias_of_its_own() -> None:
     config = tiny(tied=True, unembed_bias=True)
-    model, values = scrambled(config).double(), trace(config, words())
+    model = scrambled(config).double()
+    values = trace(config, words())
     assert parameter_count(config) == parameter_count(tiny(tied=True)) + VOCAB
     assert_close(
         values["final_norm"] @ model.embed.weight.T + model.head.unembed.bias, values["logits"]
@@ -196,7 +203,8 @@ def test_no_later_output_token_changes_an_earlier_prediction_but_every_word_of_t
     config: Config, changed: int
 ) -> None:
     model = scrambled(config).double()
-    ids, source = some_ids(), some_ids(4, seed=1)
+    ids = some_ids()
+    source = some_ids(4, seed=1)
     other = ids.clone()
     other[:, changed:] = (other[:, changed:] + 1) % VOCAB
     before = model(ids, source)
@@ -217,13 +225,15 @@ def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one
     config: Config, chunks: list[int]
 ) -> None:
     model = scrambled(config).double()
-    ids, source = some_ids(), padded(words(4), 2)
+    ids = some_ids()
+    source = padded(words(4), 2)
     whole = model(ids, source)
     memory = model.encode(source)
     cache = KVCache(config, batch=2, dtype=torch.float64)
     record = Record(["encoder.*", "*cross_attention.k"])
     for chunk in chunks:
-        start, end = cache.length, min(cache.length + chunk, CONTEXT)
+        start = cache.length
+        end = min(cache.length + chunk, CONTEXT)
         if start == end:
             break
         assert_close(
@@ -236,7 +246,9 @@ def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one
 @pytest.mark.parametrize("sources", [1, 2])
 def test_rows_of_a_cache_are_chosen_with_their_sources_or_share_one_memory(sources: int) -> None:
     model = scrambled(tiny(n_encoder_layer=1)).double()
-    ids, source, rows = some_ids(), some_ids(4, batch=sources, seed=1), torch.tensor([1, 1])
+    ids = some_ids()
+    source = some_ids(4, batch=sources, seed=1)
+    rows = torch.tensor([1, 1])
     memory = model.encode(source)
     cache = KVCache(model.config, batch=2, dtype=torch.float64)
     model(ids[:, :3], memory=memory, cache=cache)

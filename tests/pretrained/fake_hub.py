@@ -153,9 +153,11 @@ class _Handler(BaseHTTPRequestHandler):
             "ETag": f'"{key_of(content)}"',
             "Accept-Ranges": "bytes",
         }
-        begin, status = 0, 200
+        begin = 0
+        status = 200
         if (asked := self.headers.get("Range")) is not None:
-            begin, status = int(asked.removeprefix("bytes=").rstrip("-")), 206
+            begin = int(asked.removeprefix("bytes=").rstrip("-"))
+            status = 206
             headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
         self._send(status, content[begin:], headers)
 

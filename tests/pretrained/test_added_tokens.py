@@ -59,7 +59,8 @@ def merged(before: list[str], after: list[str]) -> tuple[dict[str, int], str]:
 def is_read_as_in_transformers(folder: Path) -> None:
     from transformers import AutoTokenizer
 
-    judge, mine = AutoTokenizer.from_pretrained(folder), FolderTokens(folder).tokenizer()
+    judge = AutoTokenizer.from_pretrained(folder)
+    mine = FolderTokens(folder).tokenizer()
     assert mine is not None
     for text in TEXTS:
         assert mine.encode(text).ids == judge(text).input_ids, text

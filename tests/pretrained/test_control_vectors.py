@@ -48,7 +48,8 @@ def opened_by_llama_cpp(path: Path) -> dict[int, list[float]]:
 
 
 def test_a_vector_of_zeros_adds_nothing_and_one_of_no_numbers_is_refused(tmp_path: Path) -> None:
-    some, none = np.ones(12, np.float32), np.zeros(12, np.float32)
+    some = np.ones(12, np.float32)
+    none = np.zeros(12, np.float32)
     path = written(tmp_path / "a.gguf", direction_1=none, direction_2=some)
     assert {block: each.tolist() for block, each in control_vectors.read(path).items()} == {
         2: [1.0] * 12

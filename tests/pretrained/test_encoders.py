@@ -146,7 +146,8 @@ def test_a_vocabulary_without_its_special_tokens_is_refused(content: str, tmp_pa
 def test_an_imported_classifier_gives_the_probabilities_of_transformers(
     kind: str, home: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    model, text = theirs(kind, MODELS[kind][0]), "The film was unbelievable, the films was bad"
+    model = theirs(kind, MODELS[kind][0])
+    text = "The film was unbelievable, the films was bad"
     described(tmp_path / "named", kind)
     assert main(["import", str(tmp_path / "named"), "--name", "judge"]) == 0
     capsys.readouterr()
@@ -156,7 +157,8 @@ def test_an_imported_classifier_gives_the_probabilities_of_transformers(
         expected = model(ids).logits[0].double().softmax(-1).tolist()
     assert list(found["probabilities"]) == ["dull", "fair", "good"]
     assert list(found["probabilities"].values()) == pytest.approx(expected, abs=1e-4)
-    lm, texts = gptviz.load("judge"), [text, "bad", "the film " * 50]
+    lm = gptviz.load("judge")
+    texts = [text, "bad", "the film " * 50]
     for row, one in zip(lm.probabilities(texts), texts, strict=True):
         assert list(lm.classify(one).values()) == pytest.approx(row.tolist(), abs=1e-5)
     assert len(lm.seen(lm.encode(texts[2]))) == CONTEXT

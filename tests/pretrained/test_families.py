@@ -21,7 +21,8 @@ from gptviz.pretrained.writing import Written, write_transformers
 from gptviz.text import SymbolTokenizer, Tokenizer
 from tests.tiny import some_ids
 
-VOCAB, CONTEXT = 31, 24
+VOCAB = 31
+CONTEXT = 24
 # No two sizes are equal where a family allows it. Names as in its `config.json`.
 GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 2, "n_positions": CONTEXT, "n_inner": 40}
 SIZES = {
@@ -348,12 +349,14 @@ def test_logits_patterns_and_hidden_states_are_those_of_transformers(
 ) -> None:
     model = theirs(kind, sizes)
     mine, (ids, there) = ours(model, tmp_path), read(kind)
-    given, record = model(**there, output_attentions=True, output_hidden_states=True), Record()
+    given = model(**there, output_attentions=True, output_hidden_states=True)
+    record = Record()
     close(mine(*ids, tap=record), given.logits)
     for at, stack in (
         {"": "decoder_", "encoder.": "encoder_"}.items() if kind == "marian" else [("", "")]
     ):
-        patterns, streams = given[f"{stack}attentions"], given[f"{stack}hidden_states"]
+        patterns = given[f"{stack}attentions"]
+        streams = given[f"{stack}hidden_states"]
         assert (
             len(patterns)
             == len(streams) - 1
@@ -388,7 +391,8 @@ def test_a_padded_row_has_the_logits_that_it_has_alone(
 def test_token_by_token_with_a_cache_a_batch_has_the_same_logits(kind: str, tmp_path: Path) -> None:
     model = theirs(kind, MODELS[kind][0])
     mine, ((ids, *source), there) = ours(model, tmp_path), read(kind)
-    cache, memory = KVCache(mine.config, batch=len(ids)), mine.encode(*source) if source else None
+    cache = KVCache(mine.config, batch=len(ids))
+    memory = mine.encode(*source) if source else None
     logits = [mine(ids[:, at : at + 1], memory=memory, cache=cache) for at in range(ids.shape[1])]
     close(torch.cat(logits, dim=1), model(**there).logits)
 
@@ -399,7 +403,8 @@ def test_what_was_opened_and_is_written_again_is_the_same_model_there(
     kind: str, sizes: dict[str, Any], tmp_path: Path
 ) -> None:
     model = theirs(kind, sizes)
-    mine, known = ours(model, tmp_path / "given"), source_at(tmp_path / "given").opened()
+    mine = ours(model, tmp_path / "given")
+    known = source_at(tmp_path / "given").opened()
     (tmp_path / "written").mkdir()
     write_transformers(
         written(mine, family=known.family, labels=known.labels), tmp_path / "written"
@@ -407,7 +412,8 @@ def test_what_was_opened_and_is_written_again_is_the_same_model_there(
     again, (_, there) = opened_there(tmp_path / "written", kind), read(kind)
     assert (again.config.model_type, again.config.id2label) == (kind, model.config.id2label)
     close(again(**there).logits, model(**there).logits)
-    given, fresh = model.state_dict(), again.state_dict()
+    given = model.state_dict()
+    fresh = again.state_dict()
     assert given.keys() == fresh.keys()
     for name, tensor in given.items():
         if kind == "bert" and ("position_embeddings" in name or "token_type" in name):
@@ -698,7 +704,8 @@ def test_experts_that_are_stacked_in_the_file_are_read_as_those_by_themselves(
         for name, tensor in names.items()
     }
     save_file(names, tmp_path / "stacked" / "model.safetensors")
-    one, other = opened(tmp_path / "usual"), opened(tmp_path / "stacked")
+    one = opened(tmp_path / "usual")
+    other = opened(tmp_path / "stacked")
     assert any(".experts.gate_up_proj" in name for name in names)
     for name, tensor in one.named_parameters():
         assert torch.equal(tensor, other.get_parameter(name)), name

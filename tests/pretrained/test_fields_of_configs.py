@@ -128,7 +128,8 @@ def test_a_field_changes_what_is_computed_as_in_transformers_or_is_refused(
     model, usual = sound(kind)
     model.save_pretrained(tmp_path)
     computed: dict[tuple[Config, str], Tensor | None] = {}
-    compared, wrong = 0, []
+    compared = 0
+    wrong = []
     for fields in changed(kind):
         name = next((each for each in fields if fields[each] != usual.get(each)), None)
         if name is None:

@@ -146,7 +146,9 @@ def test_each_quantisation_has_the_logits_of_its_own_weights(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path: Path) -> None:
-    made, rows, width = KINDS[kind], 40, 512
+    made = KINDS[kind]
+    rows = 40
+    width = 512
     data = np.random.default_rng(0).integers(
         0, 256, (rows * width // made.numbers, made.size), dtype=np.uint8
     )
@@ -225,7 +227,8 @@ def test_experts_of_few_bits_stay_so_and_have_the_numbers_of_their_part_of_the_s
     kind: str, sizes: dict[str, Any], to: str, tmp_path: Path
 ) -> None:
     saved(theirs(kind, sizes), tmp_path / "a.gguf", to=gguf.GGMLQuantizationType[to])
-    stored, exact = as_stored(tmp_path / "a.gguf"), opened(tmp_path / "a.gguf")
+    stored = as_stored(tmp_path / "a.gguf")
+    exact = opened(tmp_path / "a.gguf")
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(tmp_path / "a.gguf").tensors}
     for matrix in ("gate", "up", "down"):
         tensor = tensors[f"blk.1.ffn_{matrix}_exps.weight"]
@@ -273,7 +276,8 @@ def test_matrices_of_each_family_stay_at_their_bits_and_give_the_logits_of_float
 ) -> None:
     width = {key: value for key, value in PACKED.items() if key in sizes}
     saved(theirs(kind, sizes | width), tmp_path / "a.gguf", to=gguf.GGMLQuantizationType[to])
-    stored, exact = as_stored(tmp_path / "a.gguf"), opened(tmp_path / "a.gguf")
+    stored = as_stored(tmp_path / "a.gguf")
+    exact = opened(tmp_path / "a.gguf")
     kept = {name for name, parameter in stored.named_parameters() if isinstance(parameter, Packed)}
     assert kept == {
         f"{name}.weight"
@@ -288,7 +292,8 @@ def test_matrices_of_each_family_stay_at_their_bits_and_give_the_logits_of_float
     assert rounds(stored)
     ids = some_ids(20, vocab=31)
     with torch.inference_mode():
-        found, expected = stored(ids), exact(ids)
+        found = stored(ids)
+        expected = exact(ids)
         assert torch.equal(exactly(stored)(ids).argmax(-1), expected.argmax(-1))
         torch.testing.assert_close(exactly(stored)(ids), expected, rtol=1e-3, atol=1e-3)
     spread = (expected - expected.mean(-1, keepdim=True)).square().mean().sqrt()
@@ -422,7 +427,8 @@ def test_the_header_is_read_as_the_library_reads_it(tmp_path: Path) -> None:
         "some.flag": True,
     }
     saved(theirs("llama", GROUPED), tmp_path / "a.gguf", settings=settings)
-    theirs_read, mine = gguf.GGUFReader(tmp_path / "a.gguf"), Reader(tmp_path / "a.gguf")
+    theirs_read = gguf.GGUFReader(tmp_path / "a.gguf")
+    mine = Reader(tmp_path / "a.gguf")
     for name, field in theirs_read.fields.items():
         assert mine.value(name) == field.contents(), name
     assert mine.value("no such name") is None
@@ -497,7 +503,8 @@ def test_biases_that_a_llama_has_not_in_its_file_are_zero(tmp_path: Path) -> Non
         .normal(size=GROUPED["num_key_value_heads"] * GROUPED["head_dim"])
         .astype(np.float32)
     )
-    model, biased = theirs("llama", GROUPED), theirs("llama", GROUPED | {"attention_bias": True})
+    model = theirs("llama", GROUPED)
+    biased = theirs("llama", GROUPED | {"attention_bias": True})
     saved(model, tmp_path / "a.gguf", extra={"blk.1.attn_v.bias": values})
     zeros = {name: torch.zeros_like(tensor) for name, tensor in biased.state_dict().items()}
     biased.load_state_dict(

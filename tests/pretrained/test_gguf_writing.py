@@ -351,7 +351,8 @@ def test_a_vocabulary_that_merges_nothing_has_one_merge_that_never_happens(tmp_p
 
 def test_user_defined_pieces_are_written_with_the_space_that_llama_cpp_looks_for() -> None:
     header = header_of(TOKENIZERS["gemma"])
-    kinds, tokens = header["tokenizer.ggml.token_type"], header["tokenizer.ggml.tokens"]
+    kinds = header["tokenizer.ggml.token_type"]
+    tokens = header["tokenizer.ggml.tokens"]
     of_kind = {
         kind: [token for token, own in zip(tokens, kinds, strict=True) if own == kind]
         for kind in (1, 4)

@@ -37,7 +37,9 @@ from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, same
 from tests.pretrained.torch_files import Touch, saved_by_mingpt
 from tests.tiny import families, scrambled, some_ids
 
-WIDTH, HEADS, BLOCKS = 12, 3, 2
+WIDTH = 12
+HEADS = 3
+BLOCKS = 2
 
 
 class Head(nn.Module):
@@ -51,7 +53,9 @@ class Head(nn.Module):
         self.register_buffer("tril", torch.tril(torch.ones(CONTEXT, CONTEXT)))
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.query(x), self.key(x), self.value(x)
+        q = self.query(x)
+        k = self.key(x)
+        v = self.value(x)
         rows = []
         for t in range(x.shape[1]):  # query by query
             scores = torch.stack(
@@ -68,7 +72,8 @@ class CourseBlock(nn.Module):
         self.heads = nn.ModuleList(Head() for _ in range(HEADS))
         self.proj = nn.Linear(WIDTH, WIDTH)
         self.net = nn.Sequential(nn.Linear(WIDTH, 20), nn.GELU(), nn.Linear(20, WIDTH))
-        self.ln1, self.ln2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.ln1 = nn.LayerNorm(WIDTH)
+        self.ln2 = nn.LayerNorm(WIDTH)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.proj(torch.cat([head(self.ln1(x)) for head in self.heads], -1))
@@ -164,7 +169,8 @@ def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> No
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     draft = drafted(shapes, lambda one, other: tensors[one].data_ptr() == tensors[other].data_ptr())
     config = model.config
-    keys, size = getattr(config, "num_key_value_heads", None), getattr(config, "head_dim", None)
+    keys = getattr(config, "num_key_value_heads", None)
+    size = getattr(config, "head_dim", None)
     told = {
         "n_head": config.num_attention_heads,
         "context_length": CONTEXT,
@@ -191,7 +197,9 @@ def test_a_draft_knows_our_own_names(name: str) -> None:
 def test_a_draft_knows_names_with_underscores_and_shifts_and_says_which_tensors_have_no_line() -> (
     None
 ):
-    square, row, norm = (WIDTH, WIDTH), (WIDTH,), ("scale", "shift")
+    square = (WIDTH, WIDTH)
+    row = (WIDTH,)
+    norm = ("scale", "shift")
     block = {
         "att.mask": (CONTEXT, CONTEXT),
         **{f"att.W_{kind}.weight": square for kind in ("query", "key", "value")},
@@ -243,17 +251,20 @@ def test_every_operation_undoes_what_was_done_to_the_tensors(
         tensor = tensor.detach()
         recipe: dict[str, Any] = {"from": f"x.{name}"}
         if "norm" in name and name.endswith("weight"):
-            tensor, recipe = tensor - 1, recipe | {"plus_one": True}
+            tensor = tensor - 1
+            recipe = recipe | {"plus_one": True}
         if name.endswith("qkv.weight") and config.key_heads == config.n_head:
             rows = tensor.unflatten(0, (3, config.n_head, -1)).transpose(0, 1).flatten(0, 2)
-            tensor, recipe = rows, recipe | {"by_head": True}
+            tensor = rows
+            recipe = recipe | {"by_head": True}
         if halved and tensor.ndim == 2 and tensor.shape[0] % 2 == 0 and "by_head" not in recipe:
             first, second = tensor.chunk(2)
             stored |= {f"x.{name}.0": first.contiguous(), f"x.{name}.1": second.contiguous()}
             recipes[name] = {"stack": [f"x.{name}.0", f"x.{name}.1"]}
             continue
         if turned and tensor.ndim == 2:
-            tensor, recipe = tensor.T, recipe | {"transpose": True}
+            tensor = tensor.T
+            recipe = recipe | {"transpose": True}
         stored[f"x.{name}"] = tensor.contiguous()
         recipes[name] = recipe
     mapping = mapping_of({"config": config.to_dict(), "tensors": recipes})
@@ -562,7 +573,8 @@ def test_the_example_of_the_documentation_opens(course: CourseGPT, tmp_path: Pat
     (example,) = re.findall(r"```json\n(.*?)```", text, re.S)
     mapping = json.loads(example)
     config = mapping_of(mapping).config
-    width, hidden = config.d_model, config.mlp_size
+    width = config.d_model
+    hidden = config.mlp_size
     shapes: dict[str, tuple[int, ...]] = {
         "tok_emb.weight": (config.vocab_size, width),
         "pos_emb": (1, config.context_length, width),

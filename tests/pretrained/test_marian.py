@@ -52,11 +52,13 @@ def generated(model: Any, source: Tensor, **settings: Any) -> Any:
 
 @torch.inference_mode()
 def test_greedy_answers_are_those_of_transformers_and_hold_no_padding(tmp_path: Path) -> None:
-    ended, would_pad = set(), 0
+    ended = set()
+    would_pad = 0
     for seed in range(6):
         model = ending(seed, 2.0)
         model.final_logits_bias[0, PADDED] += 4.0  # it would be written if it could
-        mine, source = ours(model, tmp_path / str(seed)), words(7, batch=4, seed=seed)
+        mine = ours(model, tmp_path / str(seed))
+        source = words(7, batch=4, seed=seed)
         source[1, 3:] = source[2, 5:] = PADDED
         answers = decode_greedily(mine, source, PADDED, END, CONTEXT - 1)
         expected = generated(model, source, num_beams=1).sequences[:, 1:]
@@ -76,7 +78,8 @@ def test_beams_score_an_answer_as_transformers_does(tmp_path: Path) -> None:
     compared = 0
     for seed in range(6):
         model = ending(seed, 1.0)
-        mine, source = ours(model, tmp_path / str(seed)), words(6, batch=1, seed=seed)
+        mine = ours(model, tmp_path / str(seed))
+        source = words(6, batch=1, seed=seed)
         settings = {
             "num_beams": 4,
             "num_return_sequences": 4,
@@ -125,7 +128,8 @@ def translator(folder: Path, unused: int = 0) -> Any:
 def test_an_imported_translator_writes_what_transformers_writes(
     home: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    transformers, folder = pytest.importorskip("transformers"), tmp_path / "named"
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path / "named"
     folder.mkdir()
     model = translator(folder)
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
@@ -175,14 +179,17 @@ def test_an_exported_translator_writes_there_what_it_writes_here(
         made, output_loading_info=True
     )
     assert not any(report.values()), report
-    source, answer = words(9), words(12, seed=1)
+    source = words(9)
+    answer = words(12, seed=1)
     with torch.inference_mode():
         logits = [each(source, decoder_input_ids=answer).logits for each in (there, model)]
     torch.testing.assert_close(*logits, rtol=1e-3, atol=1e-3)  # its matrices are large
 
     reader = transformers.AutoTokenizer.from_pretrained(made)
     assert (reader.source_lang, reader.target_lang) == ("en", "de")
-    lm, lengths, compared = gptviz.load("translator"), set(), 0
+    lm = gptviz.load("translator")
+    lengths = set()
+    compared = 0
     for text in TEXTS:
         batch = reader([text], return_tensors="pt")
         assert (

@@ -66,7 +66,8 @@ def tensors(
 ) -> dict[str, Tensor]:
     """Random weights, the vocabulary filled up to a multiple of 64."""
     generator = torch.Generator().manual_seed(seed)
-    width, head = sizes["n_embd"], sizes["n_embd"] // sizes["n_head"]
+    width = sizes["n_embd"]
+    head = sizes["n_embd"] // sizes["n_head"]
     padded = -(-sizes["vocab_size"] // 64) * 64
     shapes = {"transformer.wte.weight": (padded, width), "lm_head.weight": (padded, width)}
     for i in range(sizes["n_layer"]):
@@ -106,20 +107,24 @@ def logits_by_hand(
     def normed(x: Tensor) -> Tensor:
         return x / (x.square().mean(-1, keepdim=True) + torch.finfo(torch.float32).eps).sqrt()
 
-    n_head, n_kv = sizes["n_head"], sizes["n_kv_head"]
+    n_head = sizes["n_head"]
+    n_kv = sizes["n_kv_head"]
     size = sizes["n_embd"] // n_head
     speeds = version.base ** (-torch.arange(0, size, 2) / size)
 
     def turned(x: Tensor, place: int) -> Tensor:
-        first, second = x[: size // 2], x[size // 2 :]
-        cos, sin = (place * speeds).cos(), (place * speeds).sin()
+        first = x[: size // 2]
+        second = x[size // 2 :]
+        cos = (place * speeds).cos()
+        sin = (place * speeds).sin()
         return torch.cat((first * cos + second * sin, second * cos - first * sin))
 
     x = normed(weights["transformer.wte.weight"][ids])
     if version.smears:
         shares = weights["smear_lambda"] * (x[:, :24] @ weights["smear_gate.weight"][0]).sigmoid()
         x = torch.stack([x[0], *(x[t] + shares[t] * x[t - 1] for t in range(1, len(ids)))])
-    first, middle = x, x
+    first = x
+    middle = x
     for i in range(sizes["n_layer"]):
         at = f"transformer.h.{i}"
         if version.mixes:
@@ -182,7 +187,8 @@ def encoding(monkeypatch: pytest.MonkeyPatch) -> Any:
         def __getstate__(self) -> dict[str, Any]:
             return self.tables
 
-    Encoding.__module__, Encoding.__qualname__ = "tiktoken.core", "Encoding"
+    Encoding.__module__ = "tiktoken.core"
+    Encoding.__qualname__ = "Encoding"
     module = types.ModuleType("tiktoken.core")
     module.Encoding = Encoding  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "tiktoken", types.ModuleType("tiktoken"))
@@ -207,7 +213,8 @@ def by_hand(text: str) -> list[int]:
     """tiktoken's rule: in each part of the text the pair of the lowest rank is merged, until there
     is none.
     """
-    ranks, ids = tables()["mergeable_ranks"], []
+    ranks = tables()["mergeable_ranks"]
+    ids = []
     for part in regex.findall(PATTERN, text):
         pieces = [bytes([byte]) for byte in part.encode()]
         while True:
@@ -228,7 +235,8 @@ def by_hand(text: str) -> list[int]:
 def test_logits_are_those_of_its_forward_pass(
     version: Version, pattern: str, tmp_path: Path
 ) -> None:
-    weights, ids = tensors(version=version), some_ids(20, 1, VOCAB)[0]
+    weights = tensors(version=version)
+    ids = some_ids(20, 1, VOCAB)[0]
     named = {f"_orig_mod.{name}": tensor for name, tensor in weights.items()}
     model = opened(saved(tmp_path, named, window_pattern=pattern))
     expected = logits_by_hand(weights, ids, version=version, pattern=pattern)

@@ -23,7 +23,8 @@ from gptviz.pretrained import control_vectors, peft, published_lenses, sae_lens
 from gptviz.pretrained.opening import source_at
 from tests.examples import tried
 
-SIZE, FEATURES = 6, 10
+SIZE = 6
+FEATURES = 10
 LLAMA = {
     "model_type": "llama",
     "vocab_size": 8,

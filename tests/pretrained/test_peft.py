@@ -67,7 +67,8 @@ def saved(config: Config, name: str = "tuned") -> Path:
 def test_what_is_written_and_read_again_changes_every_matrix_in_the_same_way(
     kind: str, tmp_path: Path
 ) -> None:
-    config, before = BASES[kind], adapter(BASES[kind])
+    config = BASES[kind]
+    before = adapter(BASES[kind])
     ours.write(before, config, None, "base", tmp_path)
     after = ours.as_ours(ours.read(tmp_path), config, None)
     assert after.keys() == before.keys()
@@ -243,7 +244,8 @@ def test_factors_that_torch_saved_are_those_of_safetensors_and_errors_name_their
     tmp_path: Path,
 ) -> None:
     folder = written(tmp_path)
-    whole, expected = load_file(folder / ours.WEIGHTS), ours.read(folder).modules
+    whole = load_file(folder / ours.WEIGHTS)
+    expected = ours.read(folder).modules
     (folder / ours.WEIGHTS).unlink()
     torch.save(whole, folder / "adapter_model.bin")
     found = ours.read(folder).modules

@@ -47,7 +47,8 @@ def test_a_published_lens_is_read_through_its_matrices_and_has_a_row_for_each(
     size = lm.model.config.d_model
     maps = halves(size=size)
     name = lm.read_lens(written(tmp_path / "lens.pt", maps, metadata={"model_name": "writer"}))
-    seen, trace = lm.lens("hello", kept=name), lm.trace("hello")
+    seen = lm.lens("hello", kept=name)
+    trace = lm.trace("hello")
     assert [layer.name for layer in seen.layers] == ["blocks.0.mlp", "blocks.1.mlp", "blocks.2.mlp"]
     head = lm.model.head
     for row, block in enumerate((0, 1)):
@@ -75,10 +76,8 @@ def test_a_fitted_lens_is_taken_home_and_read_again(
     assert content["source_layers"] == list(table) == [0, 1]
     assert [content["d_model"], *table[0].shape] == [size] * 3
     name = lm.read_lens(tmp_path / "own.pt")
-    again, own = (
-        lm.lens("hello", kept=name),
-        lm.lens("hello", kind=kind, fitted_to=TEXT, blocks_only=True),
-    )
+    again = lm.lens("hello", kept=name)
+    own = lm.lens("hello", kind=kind, fitted_to=TEXT, blocks_only=True)
     np.testing.assert_array_equal(again.probability, own.probability[1:])
     assert lm.edited("blocks.0.mlp").fitted_lens(kind, TEXT).name == lm.fitted_lens(kind, TEXT).name
 

@@ -17,7 +17,8 @@ from gptviz.pretrained import sae_lens
 from tests.command_line import Capture, error, output
 from tests.tiny import TinyModel
 
-D_IN, D_SAE = 12, 30
+D_IN = 12
+D_SAE = 30
 
 
 def tensors(**changes: Tensor | None) -> dict[str, Tensor]:
@@ -92,10 +93,8 @@ def test_what_a_folder_computes_is_what_saelens_computes_and_so_after_it_is_writ
     config: dict[str, Any], tmp_path: Path
 ) -> None:
     threshold = torch.linspace(0.1, 3, D_SAE) if config["architecture"] == "jumprelu" else None
-    weights, x = (
-        tensors(threshold=threshold),
-        torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1)),
-    )
+    weights = tensors(threshold=threshold)
+    x = torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1))
     found = Dictionary(**sae_lens.read(written(tmp_path / "one", weights, **config)))
     assert (found.block, found.kind) == (1, config["architecture"].replace("standard", "relu"))
     active, back = by_formula(weights, config, x)

@@ -68,7 +68,8 @@ def header() -> dict[str, Any]:
 
 
 def rules() -> Rules:
-    tokens, kinds = header()["tokens"], header()["token_type"]
+    tokens = header()["tokens"]
+    kinds = header()["token_type"]
     return Rules(
         tokens,
         header()["merges"],
@@ -105,7 +106,8 @@ def of_transformers() -> Any:
     def get(name: str) -> Any:
         return reader.fields[f"llama.{name}"].contents()
 
-    heads, key_heads = get("attention.head_count"), get("attention.head_count_kv")
+    heads = get("attention.head_count")
+    key_heads = get("attention.head_count_kv")
     sizes = {
         "vocab_size": get("vocab_size"),
         "hidden_size": get("embedding_length"),

@@ -64,10 +64,8 @@ def test_an_unembedding_of_its_own_is_used_although_the_config_says_tied(
     sizes = {"gpt2": GPT2, "llama": GROUPED, "gpt_neox": MODELS["gpt_neox"][0]}[kind]
     model = theirs(kind, sizes | {"tie_word_embeddings": True})
     model.save_pretrained(tmp_path)
-    file, name = (
-        tmp_path / "model.safetensors",
-        "embed_out.weight" if kind == "gpt_neox" else "lm_head.weight",
-    )
+    file = tmp_path / "model.safetensors"
+    name = "embed_out.weight" if kind == "gpt_neox" else "lm_head.weight"
     tensors = load_file(file)
     save_file(
         tensors | {name: model.get_input_embeddings().weight.clone()},

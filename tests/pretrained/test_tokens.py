@@ -72,7 +72,8 @@ def test_the_tokens_around_a_text_are_those_of_transformers(
         tokenizer__json=learned(before, after),
         tokenizer_config__json={"tokenizer_class": "PreTrainedTokenizerFast"},
     )
-    judge, mine = AutoTokenizer.from_pretrained(tmp_path), FolderTokens(tmp_path).tokenizer()
+    judge = AutoTokenizer.from_pretrained(tmp_path)
+    mine = FolderTokens(tmp_path).tokenizer()
     for text in [*TEXTS, "", "<|im_start|>user\nto be<|im_end|>"]:
         wanted = judge(text).input_ids
         assert mine.encode(text).ids == wanted
@@ -103,7 +104,8 @@ def test_the_ids_are_those_of_the_class_that_the_settings_name(
         tokenizer_config__json=fields,
         config__json={"model_type": kind},
     )
-    judge, mine = AutoTokenizer.from_pretrained(tmp_path), FolderTokens(tmp_path).tokenizer()
+    judge = AutoTokenizer.from_pretrained(tmp_path)
+    mine = FolderTokens(tmp_path).tokenizer()
     assert type(judge).__name__ == name
     assert mine is not None
     # A space at the beginning is lost in their class for Llama, and kept by SentencePiece, by the
@@ -118,7 +120,8 @@ def test_the_tokens_around_a_text_of_an_encoder_are_known(model: str, tmp_path: 
     from tokenizers import processors
 
     backend = Backend.from_str(learned([], []))
-    start, end = (("<s>", backend.token_to_id("<s>")), ("</s>", backend.token_to_id("</s>")))
+    start = ("<s>", backend.token_to_id("<s>"))
+    end = ("</s>", backend.token_to_id("</s>"))
     kinds = {
         "bert": processors.BertProcessing(end, start),
         "roberta": processors.RobertaProcessing(end, start),
@@ -136,10 +139,8 @@ def test_a_folder_with_tokenizer_model_alone_has_the_ids_of_sentencepiece(
         {} if starts is None else {"add_bos_token": starts}
     )
     written(tmp_path, tokenizer__model=content, tokenizer_config__json=settings)
-    tokens, judge = (
-        FolderTokens(tmp_path),
-        sentencepiece.SentencePieceProcessor(model_proto=content),
-    )
+    tokens = FolderTokens(tmp_path)
+    judge = sentencepiece.SentencePieceProcessor(model_proto=content)
     mine = tokens.tokenizer()
     assert [mine.encode(text).ids for text in TEXTS] == [
         [1] * bool(starts) + judge.encode(text) for text in TEXTS
@@ -160,7 +161,8 @@ def test_whether_a_start_token_stands_before_a_text_of_sentencepiece_is_as_in_tr
             tokenizer_config__json=settings,
             config__json={"model_type": "gemma"},
         )
-        judge, mine = AutoTokenizer.from_pretrained(tmp_path), FolderTokens(tmp_path).tokenizer()
+        judge = AutoTokenizer.from_pretrained(tmp_path)
+        mine = FolderTokens(tmp_path).tokenizer()
         assert mine is not None
         for text in TEXTS:
             assert mine.encode(text).ids == judge(text).input_ids, text
@@ -176,7 +178,8 @@ def test_the_ends_of_a_text_are_those_of_generation_config_and_of_the_tokenizer(
     )
     tokens = FolderTokens(tmp_path)
     mine = tokens.tokenizer()
-    end, turn = mine.id_of("</s>"), mine.id_of("<|im_end|>")
+    end = mine.id_of("</s>")
+    turn = mine.id_of("<|im_end|>")
     assert tokens.ends(end, mine) == (end, turn)
     assert tokens.ends([end, turn, 10**9, True, "x"], mine) == (end, turn)
     written(tmp_path, generation_config__json={"eos_token_id": [turn]})

@@ -117,7 +117,8 @@ def trained_here(draw: st.DrawFn) -> Config:
 def test_a_model_trained_here_is_either_refused_or_has_the_same_logits_there(
     config: Config,
 ) -> None:
-    model, ids = scrambled(config), some_ids(20, vocab=VOCAB)
+    model = scrambled(config)
+    ids = some_ids(20, vocab=VOCAB)
     with tempfile.TemporaryDirectory() as folder:
         try:
             write_transformers(written(model), Path(folder))
@@ -197,10 +198,8 @@ def test_a_tokenizer_written_there_gives_the_same_ids_and_texts(
         written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer),
         tmp_path,
     )
-    there, again = (
-        transformers.AutoTokenizer.from_pretrained(tmp_path),
-        source_at(tmp_path).opened().tokenizer,
-    )
+    there = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    again = source_at(tmp_path).opened().tokenizer
     for text in TEXTS:
         ids = tokenizer.encode(text).ids
         assert there.encode(text) == ids
@@ -262,7 +261,8 @@ def test_the_written_model_writes_the_same_text_there_and_stops_at_the_same_toke
         write_transformers(
             written(model, tokenizer, licence="mit", card="From a test.", ends=tuple(ends)), folder
         )
-        there, reader = opened_there(folder), transformers.AutoTokenizer.from_pretrained(folder)
+        there = opened_there(folder)
+        reader = transformers.AutoTokenizer.from_pretrained(folder)
         made = there.generate(
             **reader("the fox", return_tensors="pt"), max_new_tokens=12, do_sample=False
         )
@@ -292,7 +292,8 @@ def nanogpt_forward(checkpoint: dict[str, Any], ids: Tensor) -> Tensor:
     """nanoGPT's model, from its published `model.py`: the logits [B, T, vocab_size] of `ids` [B,
     T].
     """
-    weights, sizes = checkpoint["model"], checkpoint["model_args"]
+    weights = checkpoint["model"]
+    sizes = checkpoint["model_args"]
 
     def linear(x: Tensor, name: str) -> Tensor:
         return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
@@ -329,7 +330,8 @@ def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(
     tokenizer = CharTokenizer("".join(chr(ord("A") + place) for place in range(VOCAB)))
     model = scrambled(Config(**BASICS | {"d_mlp": 96, "tied": True, "dropout": 0.1} | flags))
     write_nanogpt(written(model, tokenizer), tmp_path)
-    checkpoint, ids = torch.load(tmp_path / "ckpt.pt", weights_only=True), some_ids(20, vocab=VOCAB)
+    checkpoint = torch.load(tmp_path / "ckpt.pt", weights_only=True)
+    ids = some_ids(20, vocab=VOCAB)
     assert checkpoint["model_args"]["bias"] is bias
     assert ("transformer.h.0.ln_1.bias" in checkpoint["model"]) is bias
     close(nanogpt_forward(checkpoint, ids), model(ids))
@@ -366,7 +368,8 @@ def test_unused_tokens_are_never_written_here_nor_where_a_model_is_exported_to(
     model = theirs("llama", GROUPED | {"vocab_size": n + 8, "eos_token_id": None})
     with torch.no_grad():
         model.lm_head.weight[n:] = 3 * model.lm_head.weight[:8] - model.lm_head.weight[8:16]
-    mine, prompt = ours(model, tmp_path / "given"), some_ids(3, vocab=n, batch=1)
+    mine = ours(model, tmp_path / "given")
+    prompt = some_ids(3, vocab=n, batch=1)
     lengths = {"max_new_tokens": 20, "min_new_tokens": 20, "do_sample": False}
     assert (model.generate(prompt, **lengths) >= n).any()
     (tmp_path / "made").mkdir()

@@ -90,7 +90,8 @@ def test_it_is_trained_opened_merged_and_leaves_its_base_where_it_is(base: Path)
     }
     assert stored == parameter_shapes(config, checkpoints.read_adapter(tuned).ranks)
     assert json.loads((tuned / "adapter.json").read_text())["base"] == "base"
-    model, unmerged = opened(tuned, precision="stored"), opened(tuned, unmerged=True)
+    model = opened(tuned, precision="stored")
+    unmerged = opened(tuned, unmerged=True)
     assert isinstance(model, MergedTransformer)
     assert isinstance(unmerged, AdaptedTransformer)
     ids = some_ids(vocab=config.vocab_size)
@@ -116,10 +117,8 @@ def test_every_snapshot_opens_and_the_first_is_the_base(base: Path, tuned: Path)
 def test_one_that_was_paused_and_resumed_ends_as_one_that_was_not(
     optimiser: str, base: Path
 ) -> None:
-    whole, paused = (
-        finish(adapter(name="whole", optimiser=optimiser)),
-        adapter(name="paused", optimiser=optimiser),
-    )
+    whole = finish(adapter(name="whole", optimiser=optimiser))
+    paused = adapter(name="paused", optimiser=optimiser)
     until(paused, 5)
     finish(paused)
     assert same(load_file(whole / "model.safetensors"), load_file(paused / "model.safetensors"))

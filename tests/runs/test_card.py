@@ -36,7 +36,8 @@ def test_a_shipped_card_is_read_whole_and_written_as_it_was(path: Path) -> None:
 
 
 def test_an_old_card_names_its_plan_and_a_new_one_its_architecture_too() -> None:
-    old, of_another = Card.from_json({"preset": "bpe"}), Card.from_json({"preset": "pretrain"})
+    old = Card.from_json({"preset": "bpe"})
+    of_another = Card.from_json({"preset": "pretrain"})
     assert (old.plan, old.architecture) == ("bpe", "bpe")
     assert (of_another.plan, of_another.architecture) == ("pretrain", None)
     new = Card.from_json({"preset": "pretrain", "architecture": "bpe"})

@@ -207,7 +207,8 @@ def test_names_that_are_fine_are_taken() -> None:
 def test_saving_never_destroys_what_is_not_a_model(
     kind: str, tmp_path: Path, tiny_model: TinyModel
 ) -> None:
-    root, target = tmp_path / "project", tmp_path / "project/tests"
+    root = tmp_path / "project"
+    target = tmp_path / "project/tests"
     root.mkdir()
     if kind == "a file":
         target.write_text("precious")

@@ -52,7 +52,8 @@ def finished(**settings: object) -> Path:
 
 def test_a_run_whose_loss_leaps_says_so_in_card_status_and_log_with_what_to_change() -> None:
     folder = finished(learning_rate=30.0, warmup=0.0, clip=0.0)
-    card, status = checkpoints.read_card(folder), read_status(folder)
+    card = checkpoints.read_card(folder)
+    status = read_status(folder)
     assert status.state == "finished"
     assert card.validation_loss is not None
     (loss,) = re.findall(r"^it diverged: after 30 steps its loss is ([\d,.]+) nats", card.diverged)

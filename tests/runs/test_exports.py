@@ -54,7 +54,8 @@ def test_what_the_command_exports_is_opened_again_as_the_same_model(
         )
         == 0
     )
-    before, after = checkpoints.load(folder), checkpoints.load(checkpoints.find("again"))
+    before = checkpoints.load(folder)
+    after = checkpoints.load(checkpoints.find("again"))
     ids = some_ids(8, vocab=before.model.config.vocab_size)
     with torch.inference_mode():
         # A GGUF file has float16, and takes GELU for its approximation.

@@ -113,7 +113,9 @@ def swept(folder: Path) -> list[str]:
 def test_a_model_whose_process_is_killed_while_it_saves_is_the_old_one_or_the_new_one_as_a_whole(
     kill: Kill, home: Path
 ) -> None:
-    root, left, seen = home / "checkpoints", 0, set[int]()
+    root = home / "checkpoints"
+    left = 0
+    seen = set[int]()
     for _ in range(KILLS["save"]):
         assert kill("save", root / "saved") == -KILL
         left += root.is_dir() and len(os.listdir(root)) > 1
@@ -131,7 +133,9 @@ def test_a_run_whose_process_is_killed_again_and_again_opens_each_time_and_goes_
     kill: Kill,
 ) -> None:
     settings: dict[str, Any] = {"steps": 4_000, "evaluations": 1_000, "snapshots": 5}
-    folder, left, steps = task_run("killed", **settings), 0, [0]
+    folder = task_run("killed", **settings)
+    left = 0
+    steps = [0]
     for _ in range(KILLS["train"]):
         assert kill("train", folder) == -KILL
         left += any(name.startswith(".") for name in os.listdir(folder))
@@ -149,6 +153,7 @@ def test_a_run_whose_process_is_killed_again_and_again_opens_each_time_and_goes_
     whole = task_run("whole", **settings)
     for each in (folder, whole):
         until(each, steps[-1] + 10)
-    ended, unbroken = checkpoints.load(folder), checkpoints.load(whole)
+    ended = checkpoints.load(folder)
+    unbroken = checkpoints.load(whole)
     assert ended.card.steps == unbroken.card.steps == steps[-1] + 10
     assert same(weights(ended.model), weights(unbroken.model))

@@ -41,7 +41,8 @@ def prepared(name: str, steps: int, **settings: Any) -> Path:
         "precision": "float32",
         "snapshots": 0,
     } | settings
-    source, recipe = TaskSource(reversal), Recipe(steps=steps, **given)
+    source = TaskSource(reversal)
+    recipe = Recipe(steps=steps, **given)
     return prepare(
         RunSpec(
             name=name, config=tiny(), tokenizer=reversal.tokenizer, source=source, recipe=recipe

@@ -322,7 +322,8 @@ def test_a_stop_request_left_over_stops_nothing_and_one_made_now_does() -> None:
 def test_a_request_while_the_engine_is_chosen_ends_the_run_before_its_first_step(
     how: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unbroken, folder = finish(task_run("a", steps=4)), task_run("b", steps=4)
+    unbroken = finish(task_run("a", steps=4))
+    folder = task_run("b", steps=4)
     said = []
 
     def choose(*arguments: Any, meanwhile: Callable[[str], None]) -> Engine:
@@ -369,7 +370,8 @@ def test_a_pause_in_the_middle_of_an_evaluation_gives_it_up_and_it_is_made_when_
     at: int,
 ) -> None:
     settings = {"steps": 12, "evaluations": 2}
-    unbroken, folder = finish(task_run("a", **settings)), task_run("b", **settings)
+    unbroken = finish(task_run("a", **settings))
+    folder = task_run("b", **settings)
     events = asked_amid_an_evaluation(folder, at, "pause", (0, 12))
     assert read_status(folder).state == "paused"
     assert at not in [event.step for event in events if isinstance(event, Evaluated)]
@@ -574,7 +576,8 @@ def test_a_disk_too_full_for_the_log_or_the_status_is_reported_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = task_run(steps=12, evaluations=3)
-    opening, writing = Path.open, Path.write_text
+    opening = Path.open
+    writing = Path.write_text
 
     def full_open(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if mode == "a":

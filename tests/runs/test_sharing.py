@@ -142,7 +142,8 @@ def test_a_model_of_another_program_is_packed_with_its_weights_in_the_type_they_
 ) -> None:
     theirs("llama", GROUPED).to(dtype).save_pretrained(tmp_path / "llama")
     folder = import_model(str(tmp_path / "llama")).folder
-    file, before = packed(folder), checkpoints.load(folder).model
+    file = packed(folder)
+    before = checkpoints.load(folder).model
     shutil.rmtree(tmp_path / "llama")
     made = sharing.unpack(file, "shared")
     assert {
@@ -158,7 +159,8 @@ def test_a_model_of_another_program_is_packed_with_its_weights_in_the_type_they_
 def test_a_disk_that_is_full_while_packing_leaves_the_file_that_was_there(
     tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, file = tiny_model("mine"), tmp_path / "mine.zip"
+    folder = tiny_model("mine")
+    file = tmp_path / "mine.zip"
     file.write_text("before")
 
     def full(*_: Any, **__: Any) -> None:
@@ -444,7 +446,8 @@ def test_packing_says_how_far_it_is_and_stopped_leaves_nothing(
     tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sharing, "PIECE", 1_000)
-    folder, shares = tiny_model("mine"), list[float]()
+    folder = tiny_model("mine")
+    shares = list[float]()
     with progress.listening(lambda now: shares.append(now.share)):
         sharing.pack(folder, tmp_path / "whole.zip")
     assert shares == sorted(shares)

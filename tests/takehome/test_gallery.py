@@ -24,10 +24,8 @@ def exhibit(name: str, *pieces: Figure | SavedView | PlainText, title: str = "A 
     return Exhibit(name, name, "Pages", title, title, lambda: content)
 
 
-FIGURE, VIEW = (
-    Figure('{"data": [], "layout": {}}', "a figure"),
-    SavedView("token_strip", b"data of its own"),
-)
+FIGURE = Figure('{"data": [], "layout": {}}', "a figure")
+VIEW = SavedView("token_strip", b"data of its own")
 SHOWN = [exhibit("a", FIGURE, VIEW), exhibit("b", VIEW), exhibit("c", PlainText("only text"))]
 
 

@@ -49,7 +49,8 @@ def prompts_of(lm: LanguageModel, count: int) -> list[str]:
     are no longer than a short context: past a long one every token costs a whole window.
     """
     random = np.random.default_rng(7)
-    context, size = lm.model.config.context_length, lm.tokenizer.vocab_size
+    context = lm.model.config.context_length
+    size = lm.tokenizer.vocab_size
     lengths = [context + 3, 1, *random.integers(2, min(context, 40) + 1, count)][:count]
     return [
         "".join(lm.tokenizer.piece(int(i)) for i in random.integers(0, size, length)).strip() or "a"
@@ -162,22 +163,22 @@ def check_lens(lm: LanguageModel, seen: list[int], found: str) -> None:
     from gptviz.interp.reading.lens import lens
 
     header, arrays = unpacked(found)
-    label, top = lm.tokenizer.label, min(20, lm.tokenizer.vocab_size)
+    label = lm.tokenizer.label
+    top = min(20, lm.tokenizer.vocab_size)
     read = lens(lm.model, seen, top=top)
     of = {key: header[key] for key in ("of", "model", "code")}
     made = lens_grid.payload(
         read, label, **of, vocab_size=lm.model.config.vocab_size, spaced=lm.tokenizer.is_spaced
     )
     known, values = kit.unpack(made)
-    names, expected = (
-        np.array(header.pop("names"))[arrays.pop("top")],
-        np.array(known.pop("names"))[values.pop("top")],
-    )
+    names = np.array(header.pop("names"))[arrays.pop("top")]
+    expected = np.array(known.pop("names"))[values.pop("top")]
     chances = read.probability
     apart = np.abs(np.diff(chances, axis=-1, prepend=np.inf, append=-np.inf)) > NEAR
     is_clear = apart[..., 1:] & apart[..., :-1]
     assert (names == expected)[is_clear].all()
-    rank, ranks = arrays.pop("rank"), values.pop("rank")
+    rank = arrays.pop("rank")
+    ranks = values.pop("rank")
     assert (np.abs(rank - ranks) <= 1).all()
     assert_alike(base64.b64encode(kit.pack(header, **arrays)).decode(), kit.pack(known, **values))
 
@@ -260,7 +261,8 @@ def check_tree(lm: LanguageModel, ids: list[int], found: str) -> None:
     packed = generation_tree.packed(tree, look, Finished())
     known, values = kit.unpack(packed.data)
     del known["part_names"]  # they have attention alone: the tree has few nodes
-    steps, expected = attention_by_step(arrays), attention_by_step(values)
+    steps = attention_by_step(arrays)
+    expected = attention_by_step(values)
     for part in packed.parts:
         expected |= attention_by_step(kit.unpack(part.data)[1])
     assert sorted(steps) == sorted(expected)
@@ -271,7 +273,8 @@ def check_tree(lm: LanguageModel, ids: list[int], found: str) -> None:
 
 def attention_by_step(arrays: dict[str, np.ndarray]) -> dict[tuple[int, ...], np.ndarray]:
     """The numbers of each step by its node, first key and keys; they are taken out of `arrays`."""
-    places, numbers = arrays.pop("place"), arrays.pop("attention")
+    places = arrays.pop("place")
+    numbers = arrays.pop("attention")
     ends = [*places[:, 3].tolist(), len(numbers)][1:]
     return {
         tuple(place[:3].tolist()): numbers[place[3] : end]
@@ -320,7 +323,8 @@ def test_every_character_is_read_as_in_the_library(name: str, some: bool) -> Non
 @pytest.mark.parametrize("name", CUT)
 def test_random_texts_are_cut_as_in_the_library(name: str) -> None:
     """Texts of pieces of the vocabulary and of others, some without a space for a long way."""
-    drawn, tokenizer = random.Random(5), gptviz.load(name).tokenizer
+    drawn = random.Random(5)
+    tokenizer = gptviz.load(name).tokenizer
     pieces = [tokenizer.piece(token) for token in range(tokenizer.vocab_size)]
     odd = [*" \n\x1c\x85\ufeff\u180e\u200b\u3000“\"'’-_²é你🙂\ud800", "e\u0301", "don't", "⟨end⟩"]
     texts = ["".join(drawn.choices(pieces + 9 * odd, k=drawn.randrange(200))) for _ in range(100)]

@@ -201,7 +201,8 @@ def test_a_notebook_shows_a_model_with_its_edits() -> None:
     assert "allow-same-origin" not in html
     (view,) = shown.page.all(SavedView)
     (plain,) = gptviz.show("ladder-8", PROMPT).page.all(SavedView)
-    edited, before = kit.unpack(view.data)[1], kit.unpack(plain.data)[1]
+    edited = kit.unpack(view.data)[1]
+    before = kit.unpack(plain.data)[1]
     assert any(not np.array_equal(edited[name], before[name]) for name in edited)
 
 

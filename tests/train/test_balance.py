@@ -20,7 +20,8 @@ def test_it_is_the_sum_over_experts_of_how_often_each_is_chosen_times_how_much_t
     n_active: int,
 ) -> None:
     scores = torch.randn(2, 7, 5, generator=torch.Generator().manual_seed(1))
-    often, liked = [0.0] * 5, [0.0] * 5
+    often = [0.0] * 5
+    liked = [0.0] * 5
     for row in scores.flatten(0, 1).softmax(-1).tolist():
         for expert in sorted(range(5), key=lambda expert: -row[expert])[:n_active]:
             often[expert] += 1 / (14 * n_active)

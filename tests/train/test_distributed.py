@@ -89,8 +89,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[Path, s
 def test_two_processes_come_to_the_losses_and_weights_of_one_at_the_same_global_batch(
     trained: dict[int, tuple[Path, str]],
 ) -> None:
-    one, two = trained[1][0], trained[2][0]
-    alone, shared = log(one, "loss"), log(two, "loss")
+    one = trained[1][0]
+    two = trained[2][0]
+    alone = log(one, "loss")
+    shared = log(two, "loss")
     assert [line[:2] for line in shared] == [line[:2] for line in alone]
     assert [line[2] for line in shared] == pytest.approx([line[2] for line in alone], rel=1e-5)
     assert len({line[2] for line in alone}) > 9
@@ -115,7 +117,8 @@ def test_two_processes_come_to_the_losses_and_weights_of_one_at_the_same_global_
 
 @pytest.mark.full
 def test_one_process_alone_speaks_and_writes(trained: dict[int, tuple[Path, str]]) -> None:
-    one, two = trained[1], trained[2]
+    one = trained[1]
+    two = trained[2]
     assert sorted(file.name for file in two[0].rglob("*")) == sorted(
         file.name for file in one[0].rglob("*")
     )

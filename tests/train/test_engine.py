@@ -172,7 +172,8 @@ class GivenUpError(Exception):
 
 
 def test_a_choice_is_given_up_while_its_step_still_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on, told = Event(), []
+    go_on = Event()
+    told = []
     advance = Trainer.advance
     monkeypatch.setattr(Trainer, "advance", lambda trainer: (go_on.wait(), advance(trainer))[1])
 
@@ -200,7 +201,8 @@ def test_a_compiled_model_takes_the_same_steps_with_the_same_weights(
     compile_ = torch.compile
     # Captured as for a machine, but run by Python: no compiler is needed, and no half minute.
     monkeypatch.setattr(torch, "compile", lambda model: compile_(model, backend="eager"))
-    plain, compiled = fresh(), fresh()
+    plain = fresh()
+    compiled = fresh()
     curves = []
     for model, chosen in ((plain, Engine()), (compiled, Engine(compiled=True))):
         curves.append(

@@ -130,7 +130,8 @@ def test_a_classifier_that_flattens_has_a_product_per_token_and_one_per_label() 
     ids=lambda changes: " ".join(map(str, changes.values())),
 )
 def test_muon_is_counted_for_the_matrices_that_it_takes(changes: dict[str, Any]) -> None:
-    config, recipe = tiny(**changes), Recipe(steps=1, optimiser="muon")
+    config = tiny(**changes)
+    recipe = Recipe(steps=1, optimiser="muon")
     made = optimisers.optimisers(build(config), recipe)
     groups = [
         group for one in made if isinstance(one, optimisers.BlockMuon) for group in one.param_groups
@@ -152,7 +153,8 @@ def test_an_adapter_has_the_operations_that_torch_counts_in_a_real_step_of_it(
     changes: dict[str, Any],
 ) -> None:
     config = tiny(**changes)
-    model, ids = adapted(config, 2).train(), some_ids(7, 3, config.vocab_size)
+    model = adapted(config, 2).train()
+    ids = some_ids(7, 3, config.vocab_size)
     with FlopCounterMode(display=False) as counter:
         logits = model(ids, ids if config.n_encoder_layer else None)
         if config.n_layer:
@@ -161,13 +163,12 @@ def test_an_adapter_has_the_operations_that_torch_counts_in_a_real_step_of_it(
 
 
 def test_an_adapter_needs_no_gradients_of_the_weights_beside_it() -> None:
-    config, rows, tokens, rank = (
-        Config(vocab_size=65, context_length=32, d_model=48, n_layer=4, n_head=4),
-        2,
-        32,
-        3,
-    )
-    d, n = config.d_model, rows * tokens
+    config = Config(vocab_size=65, context_length=32, d_model=48, n_layer=4, n_head=4)
+    rows = 2
+    tokens = 32
+    rank = 3
+    d = config.d_model
+    n = rows * tokens
     inside = [(d, 3 * d), (d, d), (d, 4 * d), (4 * d, d)]
     forward = sum(2 * n * (a * b + rank * (a + b)) for a, b in inside)
     # Of the matrices and of the unembedding only what they read has a gradient; what is read by the
@@ -186,7 +187,9 @@ def test_an_adapter_needs_no_gradients_of_the_weights_beside_it() -> None:
 def test_an_optimiser_remembers_as_much_as_is_said_and_of_an_adapter_its_numbers_alone(
     name: str, rank: int
 ) -> None:
-    config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name, lora_rank=rank)  # type: ignore[arg-type]
+    # type: ignore[arg-type]
+    config = tiny()
+    recipe = Recipe(steps=1, batch_size=2, optimiser=name, lora_rank=rank)
     trainer = Trainer(adapted(config, rank), estimate._Noise(config), recipe)
     trainer.advance(0.01)
     held = sum(t.nbytes for t in optimisers.tensors(trainer.optimisers).values() if t.numel() > 1)
@@ -276,7 +279,8 @@ def most_at_once(config: Config, recipe: Recipe) -> int:
     ids=["logits", "blocks", "relative", "llama", "neox", "windows and a cap", "adapter"],
 )
 def test_a_step_has_as_much_in_memory_at_once_as_is_said(config: Config, recipe: Recipe) -> None:
-    estimated, real = estimate.estimate(config, recipe, SPEED), most_at_once(config, recipe)
+    estimated = estimate.estimate(config, recipe, SPEED)
+    real = most_at_once(config, recipe)
     assert 0.9 < estimated.activations / real < 1.5
     assert estimated.logits < estimated.activations
     assert (
@@ -426,13 +430,15 @@ def test_the_speeds_of_a_machine_are_found_from_its_fastest_steps_however_long_t
 def test_a_later_measurement_of_a_busier_machine_makes_it_no_slower_and_says_how_busy_it_is() -> (
     None
 ):
-    quiet, busy = Speed(2e9, 3e9, 1e-6), replace(Speed(1e9, 4e9, 2e-6), slowdown=30.0)
+    quiet = Speed(2e9, 3e9, 1e-6)
+    busy = replace(Speed(1e9, 4e9, 2e-6), slowdown=30.0)
     assert quiet.or_faster(busy) == Speed(2e9, 4e9, 1e-6, slowdown=30.0)
 
 
 def test_evaluations_take_a_bounded_share_of_the_time_however_much_is_held_out() -> None:
     recipe = Recipe(steps=3_000, batch_size=16, evaluations=10)
-    config, tokens = preset("ladder"), 32
+    config = preset("ladder")
+    tokens = 32
     alone = estimate.estimate(config, recipe, SPEED, tokens=tokens).seconds
     held_out = 50_000_000
     last = SPEED.seconds(estimate.evaluation_work(config, tokens)) * held_out / EVALUATION_TOKENS

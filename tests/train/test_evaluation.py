@@ -22,7 +22,9 @@ def by_loop(model: Transformer, batches: list[Batch]) -> tuple[float, list[int],
     """In float64: minus the mean logarithm of the right token's probability, and how often it was
     the likeliest, by place.
     """
-    losses, right, counted = [], [0] * CONTEXT, [0] * CONTEXT
+    losses = []
+    right = [0] * CONTEXT
+    counted = [0] * CONTEXT
     double = scrambled(model.config).double()
     for (inputs,), targets in batches:
         for row, target in zip(inputs, targets.tolist(), strict=True):
@@ -58,7 +60,8 @@ def test_loss_and_accuracy_are_those_of_a_loop_in_float64_the_last_short_window_
 
 def test_what_does_not_count_changes_neither_loss_nor_accuracy() -> None:
     model = scrambled(tiny())
-    inputs, targets = some_ids(batch=30), some_ids(batch=30, seed=1)
+    inputs = some_ids(batch=30)
+    targets = some_ids(batch=30, seed=1)
     targets[:, [0, 1, 5]] = NOT_COUNTED
     targets[3, 2] = NOT_COUNTED
     batches = [Batch((inputs[:20],), targets[:20]), Batch((inputs[20:],), targets[20:])]

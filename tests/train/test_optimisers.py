@@ -17,7 +17,8 @@ from gptviz.train.optimisers import BlockMuon, clip, restore, tensors
 from tests.small_runs import OPTIMISERS, fresh, recipe, same, weights
 from tests.tiny import scrambled, tiny
 
-RATE, DECAY = 0.03, 0.3
+RATE = 0.03
+DECAY = 0.3
 VECTORS = {"positions": "relative", "unembed_bias": True}
 
 
@@ -50,7 +51,9 @@ def by_hand(
     """AdamW (Loshchilov & Hutter 2019), Adam (Kingma & Ba 2015) with L2, or SGD with momentum and
     L2, in float64.
     """
-    weight, mean, square = start.double(), torch.zeros(()), torch.zeros(())
+    weight = start.double()
+    mean = torch.zeros(())
+    square = torch.zeros(())
     for step, gradient in enumerate(map(Tensor.double, gradients), 1):
         if kind == "adamw":
             weight = weight - RATE * decay * weight
@@ -140,7 +143,8 @@ def test_every_weight_is_held_once(kind: str, changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("beta1", [0.9, 0.0])
 def test_what_is_remembered_can_be_put_away_and_taken_out_again(kind: str, beta1: float) -> None:
     of = recipe(optimiser=kind, beta1=beta1)
-    model, other = scrambled(tiny()), scrambled(tiny())
+    model = scrambled(tiny())
+    other = scrambled(tiny())
     using = optimisers.optimisers(model, of)
     for seed in range(3):
         gradients(model, seed)
@@ -160,7 +164,8 @@ def test_what_is_remembered_can_be_put_away_and_taken_out_again(kind: str, beta1
 
 
 def test_two_optimisers_share_no_memory() -> None:
-    model, other = scrambled(tiny()), scrambled(tiny())
+    model = scrambled(tiny())
+    other = scrambled(tiny())
     first, second = (optimisers.optimisers(each, recipe()) for each in (model, other))
     gradients(model, 0)
     first[0].step()

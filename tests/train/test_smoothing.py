@@ -43,7 +43,8 @@ def test_the_loss_of_a_step_is_the_cross_entropy_with_the_smoothed_answers(order
     tokenizer = source.tokenizer("words", 20)
     config: Config = source.fitted(CLASSIFIER, tokenizer)
     assert config.ordered is ordered
-    model, data = build(config, seed=1), source.data(tokenizer, config)
+    model = build(config, seed=1)
+    data = source.data(tokenizer, config)
     trainer = Trainer(model, data, recipe(label_smoothing=smoothing))
     batch = data.training(8, 5)
     logits = model(*batch.inputs).detach()

@@ -70,7 +70,8 @@ def test_a_task_is_learned_to_its_floor_and_not_below() -> None:
 
 
 def test_every_step_is_told_with_its_rate_and_evaluations_come_first_and_evenly() -> None:
-    model, of = fresh(), recipe(steps=30, evaluations=10)
+    model = fresh()
+    of = recipe(steps=30, evaluations=10)
     events = list(Trainer(model, data(), of))
     steps = stepped(events)
     assert [event.step for event in steps] == list(range(1, 31))
@@ -121,7 +122,8 @@ def test_while_a_run_goes_on_a_row_is_evaluated_for_every_tenth_trained_on_and_a
     for event in unbroken[:-1]:
         assert 0 < event.rows <= 6 * 2_500 / 10
         assert event.rows == event.evaluation.tokens / CONTEXT == event.share * rows
-    first, second = begun(), begun()
+    first = begun()
+    second = begun()
     broken = []
     for event in first:
         broken.append(event)
@@ -269,7 +271,8 @@ def test_a_state_of_another_run_is_refused_and_changes_nothing(kind: str) -> Non
 
 def test_a_step_is_adamw_on_the_clipped_gradient_of_the_cross_entropy() -> None:
     of = recipe(steps=2, warmup=0.0, clip=0.05, weight_decay=0.3, batch_size=3)
-    model, other = fresh(), fresh()
+    model = fresh()
+    other = fresh()
     # One window alone fits this text, so the batch is known.
     first = next(
         event
@@ -380,7 +383,8 @@ class Slow(nn.Module):
 
     def __init__(self, model: Transformer, clock: list[float]) -> None:
         super().__init__()
-        self.model, self.clock = model, clock
+        self.model = model
+        self.clock = clock
 
     def forward(self, ids: Tensor) -> Any:
         self.clock[0] += 2.0

@@ -126,7 +126,8 @@ def test_a_strange_prompt_is_written_on_as_by_the_command(
     file = tmp_path / "made" / f"{name}.py"
     twin = runpy.run_path(str(file))
     lm = gptviz.load(name)
-    size, context = parameter_count(lm.model.config), lm.model.config.context_length
+    size = parameter_count(lm.model.config)
+    context = lm.model.config.context_length
     long = " ".join(lm.tokenizer.labels()[3:5]) * context
     for prompt in ("“你” é\u0085🙂 \x1d3", "  3 ", "\ufeff(3+4", '"Mary', long):
         if min(len(lm.tokenizer.encode(prompt).ids), context) * size > 60_000_000:
@@ -165,10 +166,8 @@ def test_its_output_may_lack_characters_and_its_refusals_are_sentences(tmp_path:
 def test_it_is_short_and_clean_and_imports_nothing_that_python_does_not_bring(
     name: str, tmp_path: Path
 ) -> None:
-    config, card = (
-        checkpoints.read_config(checkpoints.find(name)),
-        checkpoints.read_card(checkpoints.find(name)),
-    )
+    config = checkpoints.read_config(checkpoints.find(name))
+    card = checkpoints.read_card(checkpoints.find(name))
     stops = writing.Stops(card.end_tokens, gptviz.load(name).sequence_length)
     source = writing.source(name, config, checkpoints.read_tokenizer(checkpoints.find(name)), stops)
     check_form(source, tmp_path)
@@ -276,7 +275,8 @@ def test_any_model_is_computed_to_the_last_digits_or_refused_by_the_name_of_a_pa
     except ValueError as refused:
         assert re.search("no part for “.+”: ", str(refused))
         return
-    model, ids = scrambled(config), some_ids(batch=1)
+    model = scrambled(config)
+    ids = some_ids(batch=1)
     with TemporaryDirectory() as folder, torch.inference_mode():
         twin = twin_of(model, Path(folder))
         check_form((Path(folder) / "twin.py").read_text(encoding="utf-8"), Path(folder))
@@ -310,7 +310,8 @@ def test_any_model_is_computed_to_the_last_digits_or_refused_by_the_name_of_a_pa
 )
 def test_a_small_model_learns_as_it_does_in_torch(changes: dict[str, Any], tmp_path: Path) -> None:
     model = scrambled(tiny(**changes)).double()
-    twin, ids = twin_of(model, tmp_path), some_ids(model.config.context_length + 1, 1)
+    twin = twin_of(model, tmp_path)
+    ids = some_ids(model.config.context_length + 1, 1)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.0025, betas=(0.9, 0.99))
     losses = []
     for _ in range(3):
@@ -332,7 +333,8 @@ def test_a_small_model_learns_as_it_does_in_torch(changes: dict[str, Any], tmp_p
 
 def test_its_slopes_are_those_of_backward(tmp_path: Path) -> None:
     model = scrambled(tiny(positions="rotary", d_head=4)).double()
-    twin, ids = twin_of(model, tmp_path), some_ids(batch=1)
+    twin = twin_of(model, tmp_path)
+    ids = some_ids(batch=1)
     weights = twin["replace_weights"](twin["Number"])
     twin["backward"](twin["loss_of"](ids[0].tolist()))
     F.cross_entropy(model(ids[:, :-1])[0], ids[0, 1:]).backward()
@@ -349,7 +351,8 @@ def test_its_slopes_are_those_of_backward(tmp_path: Path) -> None:
 
 def test_it_draws_as_often_as_the_probabilities_say(tmp_path: Path) -> None:
     twin = twin_of(scrambled(tiny()), tmp_path)
-    logits, number = [0.0, 2.0, 1.0, -1.0], 4_000
+    logits = [0.0, 2.0, 1.0, -1.0]
+    number = 4_000
     random.seed(0)
 
     def shares(*settings: float) -> list[float]:
@@ -418,7 +421,8 @@ def byte_pairs() -> dict[str, Any]:
     """The names that the twin of `bpe` defines, without its weights."""
     folder = checkpoints.find("bpe")
     with TemporaryDirectory() as made:
-        config, tokenizer = checkpoints.read_config(folder), checkpoints.read_tokenizer(folder)
+        config = checkpoints.read_config(folder)
+        tokenizer = checkpoints.read_tokenizer(folder)
         writing.write("bpe", config, tokenizer, {}, writing.NEVER, Path(made))
         return runpy.run_path(f"{made}/bpe.py")
 

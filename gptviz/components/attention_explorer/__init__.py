@@ -128,7 +128,8 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
     are sent; `triangle`, whether only the cells on and below the diagonal are sent, row after row;
     `half`, whether numbers have only three digits.
     """
-    size, count = heads.size, len(heads.patterns)
+    size = heads.size
+    count = len(heads.patterns)
     half = 4 * count * size.numbers > PRECISE_BYTES
     kind = np.float16 if half else np.float32
     hidden = heads.hidden or [None] * count
@@ -177,7 +178,8 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         arrays["scaled"] = heads.scaled
     if heads.without_first is not None:
         arrays["without first"] = heads.without_first
-    n_block, half_is = len(heads.thumbnails), {"triangle": size.triangle, "half": half}
+    n_block = len(heads.thumbnails)
+    half_is = {"triangle": size.triangle, "half": half}
     sizes = {
         "n_block": n_block,
         "n_head": size.n_head,
@@ -209,7 +211,8 @@ _USUAL = {"heads": "one", "show": "pattern", "direction": "out", "log": False}
 
 def address(heads: Heads) -> dict[str, Values]:
     """The choices that the address may hold for the view."""
-    n_block, size = len(heads.thumbnails), heads.size
+    n_block = len(heads.thumbnails)
+    size = heads.size
     compared = f"{', '.join(_WAYS)}, or heads as block.head with spaces between"
     return {
         "block": whole(0, n_block - 1),

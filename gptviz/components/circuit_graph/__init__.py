@@ -24,7 +24,8 @@ _mount = register(Path(__file__).parent)
 # What a file with a graph begins with, and bounds of one that is read: values, and characters of
 # pins or groups.
 FORMAT = "gptviz circuit 1"
-MOST_VALUES, LONGEST_ARRANGED = 20_000, 4_000
+MOST_VALUES = 20_000
+LONGEST_ARRANGED = 4_000
 
 
 def payload(
@@ -157,7 +158,8 @@ def read_file(content: bytes) -> tuple[dict[str, Any], dict[str, str | None]]:
         raise ValueError(f"it is no saved graph: {error}") from None
     if not isinstance(file, dict) or file.get("format") != FORMAT:
         raise ValueError(f"it is no graph that this page saved: its “format” is not “{FORMAT}”")
-    choices, arranged = file.get("choices"), {key: file.get(key) for key in ("pinned", "groups")}
+    choices = file.get("choices")
+    arranged = {key: file.get(key) for key in ("pinned", "groups")}
     if not isinstance(choices, dict):
         raise ValueError("its “choices” are missing: what was chosen on the page")
     for key, value in arranged.items():

@@ -118,7 +118,8 @@ def code(call: str, prompt: str, tree: Tree) -> str:
     branches = tree.branches()
     about = "The token ids of every branch; the current one comes last."
     if sum(map(len, branches)) > MOST_IN_CODE:
-        branches, about = branches[-1:], "The token ids of the current branch."
+        branches = branches[-1:]
+        about = "The token ids of the current branch."
     return (
         "import gptviz\n"
         "from gptviz.generate.tree import Tree\n\n"

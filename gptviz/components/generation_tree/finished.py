@@ -25,7 +25,8 @@ MOST_BYTES = 4 * 2**20
 # The number of nodes, or of bytes of attention, that fill a part. Streamlit sends messages below 10
 # KB again every time; with many parts, the list of those that the browser has, which is sent with
 # every click, would be long.
-PART_NODES, PART_BYTES = 128, 64 * 2**10
+PART_NODES = 128
+PART_BYTES = 64 * 2**10
 BY_HAND = "chosen by hand"
 
 

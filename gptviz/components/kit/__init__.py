@@ -235,7 +235,8 @@ def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     start = -(-(4 + length) // ALIGNED) * ALIGNED
     arrays = {}
     for name, layout in header.pop("arrays").items():
-        kind, shape = np.dtype(layout["kind"]), tuple(layout["shape"])
+        kind = np.dtype(layout["kind"])
+        shape = tuple(layout["shape"])
         arrays[name] = np.frombuffer(
             packed, kind, int(np.prod(shape)), start + layout["offset"]
         ).reshape(shape)

@@ -32,9 +32,12 @@ MOST_WHOLE = 500_000
 MOST_PIECES = 1_000
 # The heads of a block that have a thumbnail, the thumbnails in all, and the tokens along a side of
 # one.
-MOST_HEADS, MOST_THUMBNAILS, SIDE = 24, 1_024, 32
+MOST_HEADS = 24
+MOST_THUMBNAILS = 1_024
+SIDE = 32
 # A cell of a thumbnail that the mask hides; shares are 0 … 250.
-HIDDEN, WHOLE_SHARE = 255, 250
+HIDDEN = 255
+WHOLE_SHARE = 250
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,8 @@ def payload(
         "number": command.number,
     }
     arrays = {"logits": logits} | ({} if numbers is None else {"numbers": numbers})
-    whole, bare = pack(header, **arrays, labels=packed_labels), pack(header, **arrays)
+    whole = pack(header, **arrays, labels=packed_labels)
+    bare = pack(header, **arrays)
     return Payload(whole, bare, vocabulary, generation, len(labels), header["used"])
 
 

@@ -20,8 +20,12 @@ from gptviz.labelled_array import LabelledArray
 
 LONGEST_NAME = 48
 # Longer names stand above their bars instead of beside them: on a phone too there is room for both.
-LONGEST_BESIDE, ABOVE = 12, 18  # characters, pixels
-ROW, ROW_OF_TWO = 30, 40  # pixels
+# characters, pixels
+LONGEST_BESIDE = 12
+ABOVE = 18
+# pixels
+ROW = 30
+ROW_OF_TWO = 40
 # A and B differ in colour and in hatching; neither is a colour of the differences, which are blue
 # and orange.
 SIDES = {"A": ("#009988", ""), "B": ("#AA3377", "/")}
@@ -77,7 +81,8 @@ def with_shares(
     """The figure of `pairs`, in percent, with a mark on each bar: a share, and the range that
     chance gives it; none for NaN.
     """
-    bars, count = list(figure.data), len(sides[0])
+    bars = list(figure.data)
+    count = len(sides[0])
     apart = (1 - figure.layout.bargap) / 4  # from the middle of a row to that of a bar
     for side, shares, at in zip(bars, sides, (-apart, apart), strict=True):
         middle, low, high = (np.array([share[i] for share in shares], float) for i in range(3))
@@ -132,7 +137,8 @@ def differences(
     where B has more, to the left and orange where A has. A distance is not `signed`: it has one
     side. With `percent` the numbers are written so.
     """
-    names, values = names_of(difference.axes[0], LONGEST_NAME), difference.values.tolist()
+    names = names_of(difference.axes[0], LONGEST_NAME)
+    values = difference.values.tolist()
     texts = [_written(value, percent, "only in one") for value in values]
     if signed:  # as a reader compares them
         together = side_by_side([100 * value if percent else value for value in values])

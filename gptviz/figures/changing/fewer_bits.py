@@ -12,7 +12,9 @@ from gptviz.figures.kit.heat import add_unit, from_to, heatmap, numbers, scale
 from gptviz.figures.kit.theme import OUTPUT, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
-ROW, AROUND = 34, 100  # pixels
+# pixels
+ROW = 34
+AROUND = 100
 MOST_NAMED = 16
 # The most blocks side by side with room for a number in each cell, on a phone too.
 MOST_NUMBERED = 8

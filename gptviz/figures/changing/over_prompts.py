@@ -11,7 +11,8 @@ from gptviz.figures.kit.axes import axis, rows
 from gptviz.figures.kit.theme import QUERY, STREAM, Theme, plain, themed
 from gptviz.labelled_array import Float64Array, LabelledArray
 
-ROW, SHOWN = 27, 12
+ROW = 27
+SHOWN = 12
 
 
 def over_prompts(

@@ -20,15 +20,21 @@ LIMIT = 1.0
 # The most cells that can be clicked: each is a separate mark in the picture.
 MOST_CLICKED = 2_500
 # Labels on an axis, where they are single characters, and where they are longer.
-MOST_CHARACTERS, MOST_WORDS = 24, 14
+MOST_CHARACTERS = 24
+MOST_WORDS = 14
 LONGEST_LABEL = 16  # "10 (heads 30–32)" is a key head with the heads that it serves
-LEAST, MOST = 84, 420  # pixels: of what is above all rows, and of all rows
+# pixels: of what is above all rows, and of all rows
+LEAST = 84
+MOST = 420
 # pixels: of a row, where there are many or few; and of the rows of few
-LOWEST, HIGHEST, FEW = 24, 40, 240
+LOWEST = 24
+HIGHEST = 40
+FEW = 240
 MOST_WRITTEN = 8  # columns of cells with their numbers in them
 # Rows that stay free above the first one for the marks of columns, and how far above it a mark
 # stands.
-FREE, MARKED_AT = 0.6, 0.3
+FREE = 0.6
+MARKED_AT = 0.3
 
 
 def restored(
@@ -56,7 +62,8 @@ def restored(
     """
     blocks, places = shares.axes
     rows, columns = shares.values.shape
-    x, y = list(range(first, columns)), list(range(rows))
+    x = list(range(first, columns))
+    y = list(range(rows))
     escaped = [[html.escape(text).replace("\n", "<br>") for text in row] for row in words]
     drawn = heatmap(
         shares.values[:, first:],

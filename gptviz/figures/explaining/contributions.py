@@ -33,7 +33,8 @@ def contributions(
     which speak for what is `below`. The first of them is the bias, in grey, if there is one. `verb`
     is what a word does, before its number; `room` are the pixels for the words below the bars.
     """
-    words, values = shares.axes[0].labels, shares.values
+    words = shares.axes[0].labels
+    values = shares.values
     numbered = len(words) <= MOST_NUMBERED
     bars = go.Bar(
         x=distinct([plain(word, LONGEST_LABEL) for word in words]),

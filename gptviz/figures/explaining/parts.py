@@ -28,7 +28,8 @@ def waterfall(
     them, and one for all others. The last bar is their sum, called `whole`. A part that adds speaks
     for what is `above`, one that takes away for what is `below`.
     """
-    values, names = np.asarray(parts.values, float), parts.axes[0].labels
+    values = np.asarray(parts.values, float)
+    names = parts.axes[0].labels
     order = np.argsort(-np.abs(values), kind="stable")
     few = len(order) <= shown + 1
     first = order if few else order[:shown]

@@ -135,7 +135,8 @@ def all_fit(axis: Axis) -> bool:
 
 # From this many powers of ten on, an axis is marked only at them; beyond the second number some are
 # left out.
-FEW_POWERS, MANY_POWERS = 2.0, 6.0
+FEW_POWERS = 2.0
+MANY_POWERS = 6.0
 # A shorter axis has ticks at 1, 2 and 5 times a power of ten; one with fewer of them than this at
 # equal distances.
 FEWEST = 3
@@ -163,7 +164,9 @@ def _even(low: float, high: float) -> list[float]:
     return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-START, END = "⟨start⟩", "⟨end⟩"  # as `gptviz.text.tokenizers.special_tokens` calls them
+# as `gptviz.text.tokenizers.special_tokens` calls them
+START = "⟨start⟩"
+END = "⟨end⟩"
 BRIEF = {START: START[0], END: END[-1]}
 MEANING = {START: f"{BRIEF[START]} is the start", END: f"{BRIEF[END]} is the end"}
 

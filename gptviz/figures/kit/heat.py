@@ -119,7 +119,8 @@ def from_to(values: npt.NDArray[Any]) -> tuple[float, float]:
     """Where a scale of these values, none below 0, begins (at 0, or the smallest if all lie in its
     upper half) and ends.
     """
-    shown, high = values[np.isfinite(values)], largest(values)
+    shown = values[np.isfinite(values)]
+    high = largest(values)
     low = float(shown.min(initial=high))
     return (low, high) if high / 2 < low < high else (0.0, high)
 

@@ -22,7 +22,8 @@ from gptviz.labelled_array import Axis, LabelledArray
 
 # Most labels down an axis of cells, and along one; with more of them every second, third, … is left
 # out.
-MOST_DOWN, MOST_ALONG = 24, 9
+MOST_DOWN = 24
+MOST_ALONG = 9
 LONGEST_LABEL = 16  # “attention.output”
 
 
@@ -55,7 +56,8 @@ def _bars(values: LabelledArray, theme: Theme, height: int) -> go.Figure:
         marker={"color": [KEY if value < 0 else QUERY for value in values.values.tolist()]},
         hovertemplate="%{x}<br><b>%{y:.4g}</b><extra></extra>",
     )
-    up, room = axis(plain(values.unit, 60)), {"l": 66, "r": 20, "t": 12, "b": token_room(places)}
+    up = axis(plain(values.unit, 60))
+    room = {"l": 66, "r": 20, "t": 12, "b": token_room(places)}
     return themed(
         theme, bars, height=height, margin=room, dragmode=False, xaxis=token_axis(places), yaxis=up
     )

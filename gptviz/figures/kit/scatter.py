@@ -61,16 +61,20 @@ def text_positions(
     crowd stays a crowd.
     """
     scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
-    px, py = x / scale, y / scale
+    px = x / scale
+    py = y / scale
     # the markers first, labels join them
     boxes = np.stack([px - 4, py - 4, px + 4, py + 4], axis=1)
     # the edges of the picture, as of `ends`
-    middle, beside = (px.min() + px.max()) / 2, 0.56 * (np.ptp(px) or across)
+    middle = (px.min() + px.max()) / 2
+    beside = 0.56 * (np.ptp(px) or across)
     chosen = []
     for i, count in enumerate(widths):
-        half, best = 4 * count, (np.inf, "", boxes[0])
+        half = 4 * count
+        best = (np.inf, "", boxes[0])
         for name, (dx, dy) in PLACES.items():
-            cx, cy = px[i] + dx * (7 + half), py[i] + dy * (14 if dx == 0 else 8)
+            cx = px[i] + dx * (7 + half)
+            cy = py[i] + dy * (14 if dx == 0 else 8)
             box = np.array([cx - half, cy - 7, cx + half, cy + 7])
             wide, high = np.minimum(boxes[:, 2:], box[2:]).T - np.maximum(boxes[:, :2], box[:2]).T
             covered = float((np.maximum(wide, 0) * np.maximum(high, 0)).sum())
@@ -94,7 +98,8 @@ def ends(points: npt.NDArray[Any]) -> list[tuple[float, float]]:
     with room for labels.
     """
     flat = points.reshape(-1, points.shape[-1])
-    low, high = flat.min(0), flat.max(0)
+    low = flat.min(0)
+    high = flat.max(0)
     room = 0.06 * float((high - low).max()) or 1.0
     return [(float(a) - room, float(b) + room) for a, b in zip(low, high, strict=True)]
 
@@ -194,7 +199,8 @@ def side_by_side(
         * 1.08
         or 1.0
     )
-    share, names = 1 / len(pictures), [plain(label) for label in pictures[0].axes[0].labels]
+    share = 1 / len(pictures)
+    names = [plain(label) for label in pictures[0].axes[0].labels]
     for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
         place = str(index + 1) if index else ""
         domain = [index * share + 0.01, (index + 1) * share - 0.01]
@@ -235,7 +241,9 @@ class _Points:
     """The points of a cloud, and what their number and dimensions say about how they are drawn."""
 
     def __init__(self, points: LabelledArray, theme: Theme, notes: Sequence[str]) -> None:
-        self.points, self.theme, self.notes = points, theme, notes
+        self.points = points
+        self.theme = theme
+        self.notes = notes
         self.solid = points.values.shape[1] == 3  #: whether the picture is in 3-D
         #: whether each point has its label next to it
         self.few = len(points.axes[0].labels) <= MOST_LABELLED
@@ -265,7 +273,8 @@ def _tokens_of_kind(
     picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]
 ) -> Any:
     """The points with the indices `which`, all of one kind."""
-    said, end = f"<b>%{{hovertext}}</b><br>{kind}", "<extra></extra>"
+    said = f"<b>%{{hovertext}}</b><br>{kind}"
+    end = "<extra></extra>"
     return picture.scatter(
         **picture.coordinates(which),
         name=kind,
@@ -287,9 +296,11 @@ def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) 
     """The points in 3-D, with a letter as the mark of each point: the legend's entry, the marks,
     and the labels next to them.
     """
-    at, group = picture.coordinates(which), {"legendgroup": kind}
+    at = picture.coordinates(which)
+    group = {"legendgroup": kind}
     marker = _marker(kind, picture.theme, picture.few, picture.solid)
-    nowhere, rank = {name: [None] for name in at}, list(KIND_COLOURS).index(kind)
+    nowhere = {name: [None] for name in at}
+    rank = list(KIND_COLOURS).index(kind)
     entry = go.Scatter3d(
         **nowhere, **group, name=kind, legendrank=rank, mode="markers", marker=marker
     )

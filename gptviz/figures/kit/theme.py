@@ -135,7 +135,8 @@ def _template(theme: Theme) -> dict[str, Any]:
     """The layout of all figures: transparent, with room for labels only; type in the colour of
     text; a legend above.
     """
-    clear, small = "rgba(0,0,0,0)", {"size": 12, "color": theme.text}
+    clear = "rgba(0,0,0,0)"
+    small = {"size": 12, "color": theme.text}
     axis = {
         "tickfont": small,
         "tickcolor": theme.tick,

@@ -9,7 +9,8 @@ import numpy as np
 from ..training.curves import Curve, colour
 from .theme import Theme
 
-WIDTH, HEIGHT = 160, 100
+WIDTH = 160
+HEIGHT = 100
 
 
 def curves(runs: Sequence[Curve], theme: Theme) -> str:
@@ -24,14 +25,13 @@ def curves(runs: Sequence[Curve], theme: Theme) -> str:
         strokes.append((runs[0].steps, runs[0].training, colour(0, theme), 0.4))
     longest = max(float(steps[-1]) for steps, *_ in strokes) or 1.0
     losses = np.concatenate([loss for _, loss, *_ in strokes])
-    low, extent = float(losses.min()), float(np.ptp(losses)) or 1.0
+    low = float(losses.min())
+    extent = float(np.ptp(losses)) or 1.0
     lines = []
     for steps, loss, stroke, opacity in strokes:
         some = np.unique(np.linspace(0, len(steps) - 1, 100).astype(int))
-        x, y = (
-            4 + (WIDTH - 8) * steps[some] / longest,
-            HEIGHT - 6 - (HEIGHT - 12) * (loss[some] - low) / extent,
-        )
+        x = 4 + (WIDTH - 8) * steps[some] / longest
+        y = HEIGHT - 6 - (HEIGHT - 12) * (loss[some] - low) / extent
         points = " ".join(f"{across:.1f},{down:.1f}" for across, down in zip(x, y, strict=True))
         lines.append(
             f'<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="2" '

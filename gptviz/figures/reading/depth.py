@@ -14,12 +14,15 @@ from gptviz.figures.training.curves import colour, stroke
 from gptviz.labelled_array import LabelledArray
 
 # Between these a float32 has numbers: the numbers that training computes with.
-SMALLEST, LARGEST = 2.0**-149, (2 - 2.0**-23) * 2.0**127
+SMALLEST = 2.0**-149
+LARGEST = (2 - 2.0**-23) * 2.0**127
 # Some decades more, so that one can see a line leave this range.
-LOWEST, HIGHEST = -50, 45
+LOWEST = -50
+HIGHEST = 45
 # The powers of ten away from 1 from which on a line may leave the close-up.
 FAR = 8
-MOST_NAMED, MOST_MARKED = 9, 17
+MOST_NAMED = 9
+MOST_MARKED = 17
 
 Decades = tuple[int, int]
 
@@ -94,11 +97,9 @@ def by_depth(
         look = {"bgcolor": theme.background, "yanchor": side, "font": {"size": 12}}
         figure.add_annotation(text=text, xref="paper", x=0.5, y=math.log10(size), **look)
     length = span[1] - span[0]
-    last, pad, grid = (
-        len(places.labels) - 1,
-        0.03 * length,
-        1 if length <= 10 else 5 * math.ceil(length / 60),
-    )
+    last = len(places.labels) - 1
+    pad = 0.03 * length
+    grid = 1 if length <= 10 else 5 * math.ceil(length / 60)
     step = math.ceil(last / MOST_NAMED) or 1
     named = [*range(0, last - step // 2, step), last]
     return figure.update_layout(

@@ -16,7 +16,8 @@ LONGEST_LABEL = 12
 def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
     """A bar for each of the first `MOST` of `shares` [token], which are sorted, from the top."""
     (tokens,) = shares.axes
-    values, labels = shares.values[:MOST], tokens.labels[:MOST]
+    values = shares.values[:MOST]
+    labels = tokens.labels[:MOST]
     names = [plain(short_label(label), LONGEST_LABEL) for label in labels]
     bars = go.Bar(
         x=values,

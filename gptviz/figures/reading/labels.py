@@ -27,7 +27,8 @@ def labels(
     """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0
     … 1, with its number; `pitch` is in pixels, and the usual colour that of what a model puts out.
     """
-    names, values = probabilities.axes[0].labels, probabilities.values
+    names = probabilities.axes[0].labels
+    values = probabilities.values
     places = list(range(len(names)))
     bars = go.Bar(
         x=values,

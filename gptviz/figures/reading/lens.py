@@ -20,7 +20,8 @@ from gptviz.labelled_array import LabelledArray
 # How many tokens have a colour and a name; the others are thin lines that say their name under the
 # pointer.
 NAMED = 5
-MOST_TICKS, MOST_MARKED = 14, 20
+MOST_TICKS = 14
+MOST_MARKED = 20
 # Where small probabilities are shown, the scale begins here.
 SMALLEST = 1e-4
 
@@ -53,7 +54,9 @@ def rise_and_fall(
     )
     lines = []
     for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
-        is_named, name, values = index < NAMED, plain(tokens.labels[index]), course.values[index]
+        is_named = index < NAMED
+        name = plain(tokens.labels[index])
+        values = course.values[index]
         thin = {"line": {"color": blend(theme.text, theme.background, 0.25), "width": 1}}
         line = go.Scatter(
             x=across,

@@ -91,10 +91,8 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
 
 def _log_axis(values: npt.NDArray[Any]) -> dict[str, Any]:
     """A logarithmic axis with room for all `values` and for 1, what they are compared with."""
-    low, high = (
-        0.8 * min(1.0, max(float(values.min()), SMALLEST)),
-        1.25 * max(1.0, float(values.max())),
-    )
+    low = 0.8 * min(1.0, max(float(values.min()), SMALLEST))
+    high = 1.25 * max(1.0, float(values.max()))
     return {
         "type": "log",
         "range": [math.log10(low), math.log10(high)],

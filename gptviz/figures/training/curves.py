@@ -145,7 +145,8 @@ def accuracies(
         )
         if len(run.training):
             dotted = look | {"dash": "dot", "width": 1.5}
-            x, y = run.training_steps, run.training
+            x = run.training_steps
+            y = run.training
             _add_shares(
                 figure, run, "data it is trained on", x, y, dotted, name=None, log_steps=log_steps
             )
@@ -221,9 +222,11 @@ def thinned(
     The axis is cut into equal parts (equal on a logarithmic axis with `log_steps`), and each keeps
     its lowest and its highest point.
     """
-    x, y = np.asarray(steps, float), np.asarray(values, float)
+    x = np.asarray(steps, float)
+    y = np.asarray(values, float)
     sound = np.isfinite(x) & np.isfinite(y) & ((x > 0) | (not log_steps))
-    x, y = x[sound], y[sound]
+    x = x[sound]
+    y = y[sound]
     if len(x) <= 2 * BUCKETS:
         return x, y
     places = np.log1p(x) if log_steps else x
@@ -261,7 +264,8 @@ def perplexity_in_words(loss: float) -> str:
 def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool) -> None:
     assert curve.training is not None
     sound = np.isfinite(curve.training) & np.isfinite(curve.steps)
-    steps, training = curve.steps[sound], curve.training[sound]
+    steps = curve.steps[sound]
+    training = curve.training[sound]
     smooth = trailing_mean(steps, training)
     for numbers, what, opacity in ((training, "training", 0.35), (smooth, "training, mean", 0.8)):
         x, y = thinned(steps, numbers, log_steps=log_steps)

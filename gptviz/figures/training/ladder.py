@@ -10,7 +10,8 @@ from gptviz.figures.kit.theme import STREAM, Theme, plain, themed
 from gptviz.figures.training.curves import COLOURS
 from gptviz.labelled_array import LabelledArray
 
-DOWN, UP = COLOURS[0], COLOURS[1]
+DOWN = COLOURS[0]
+UP = COLOURS[1]
 ROW = 34  # pixels
 # pixels for a number next to a bar; they are left free between the names and the bars, and on the
 # right

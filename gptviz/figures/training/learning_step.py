@@ -62,7 +62,8 @@ def around(
         height=height,
     )
     room = 0.15 * (np.ptp(losses) or 1.0)
-    low, high = float(losses.min() - room), float(losses.max() + room)
+    low = float(losses.min() - room)
+    high = float(losses.max() + room)
     tangent = at[1] + slope * (weights - at[0])
     look = {
         "hovertemplate": "weight %{x:.4g}<br><b>%{y:.5g} nats</b><extra>%{fullData.name}</extra>"

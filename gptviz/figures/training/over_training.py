@@ -22,11 +22,14 @@ from .curves import DASHES, MARKERS, colour, scale
 # Of more series, only so many have a colour and a name: those that change most.
 MOST_NAMED = 6
 # The most panels, how many stand side by side, and the height of one with its title.
-MOST_PANELS, COLUMNS, PANEL = 64, 4, 110
+MOST_PANELS = 64
+COLUMNS = 4
+PANEL = 110
 # The letters of a name above a panel, of which the end is shown: more would overlap on a phone.
 LONGEST_NAME = 11
 # Pixels around all panels, and between two rows of them.
-AROUND, GAP = 90, 36
+AROUND = 90
+GAP = 36
 # How wide the mark behind the sharpest change is.
 MARK = 12
 

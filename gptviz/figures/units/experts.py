@@ -16,7 +16,9 @@ MOST_NAMED = 16
 # The most experts in a row with room for a number in each cell.
 MOST_NUMBERED = 10
 SHORT = {"len": 0.4}  # the unit stands beside the scale
-ROW, AROUND, TALLEST = 34, 92, 620
+ROW = 34
+AROUND = 92
+TALLEST = 620
 
 
 def routing(
@@ -91,7 +93,8 @@ def load(
         hovertemplate="block %{y}, expert %{customdata}<br><b>%{z:.1%}</b> of the "
         "tokens<extra></extra>",
     )
-    shown, rows = some(count, MOST_NAMED), some(n_block, MOST_NAMED)
+    shown = some(count, MOST_NAMED)
+    rows = some(n_block, MOST_NAMED)
     figure = themed(
         theme,
         drawn,

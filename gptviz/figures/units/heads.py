@@ -22,7 +22,8 @@ def reads(
     two at least; the first one does not read, nor does the last one write.
     """
     per_block = len(values.axes[0].labels) // n_block
-    readers, writers = values.axes[0].labels[per_block:], values.axes[1].labels[:-per_block]
+    readers = values.axes[0].labels[per_block:]
+    writers = values.axes[1].labels[:-per_block]
     above = np.asarray(values.values, np.float64)[per_block:, :-per_block] - chance
     limit = largest(above)
     count = len(writers)

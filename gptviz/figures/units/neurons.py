@@ -58,7 +58,8 @@ def promoted(
     """A bar for each of `values` [token], in their order from the top: blue is promoted, orange
     suppressed, unless all bars have one `colour`. A label has at most `longest` characters.
     """
-    numbers, labels = np.asarray(values.values, float), values.axes[0].labels
+    numbers = np.asarray(values.values, float)
+    labels = values.axes[0].labels
     places = list(range(len(labels)))
     bars = go.Bar(
         x=numbers,

@@ -37,8 +37,10 @@ def loss(model: Transformer, texts: Sequence[Rows]) -> float:
     """The mean cross-entropy in nats over all predictions that count in rows on the model's device;
     NaN where none does.
     """
-    total, count = 0.0, 0
-    done, of = 0, sum(len(text.targets) for text in texts)
+    total = 0.0
+    count = 0
+    done = 0
+    of = sum(len(text.targets) for text in texts)
     for (ids, source), targets in texts:
         at_once = max(MOST_LOGITS // (model.config.vocab_size * ids.shape[1]), 1)
         for start in range(0, len(ids), at_once):
@@ -70,7 +72,8 @@ def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float,
     streams: list[Tensor] = []
     watch = Watch([last_tap(config)], lambda _name, stream: streams.append(stream))
     last = model(reading.ids, reading.source, tap=watch, logits_at=slice(-1, None))
-    each, total = max(1, MOST_LOGITS // (rows * config.vocab_size)), 0.0
+    each = max(1, MOST_LOGITS // (rows * config.vocab_size))
+    total = 0.0
     for start in range(0, length, each):
         at = slice(start, start + each)
         total += _nats(model.head(streams[0], None, at, IDENTITY), targets[:, at])

@@ -114,7 +114,8 @@ def preview(
     guessed: dict[str, Preview] = {}
     for kind in chosen:
         places = kind.places(model.config, len(pair.clean), len(pair.clean_source or ()))
-        none, all_same = np.zeros(len(places.labels)), np.ones(len(places.labels), bool)
+        none = np.zeros(len(places.labels))
+        all_same = np.ones(len(places.labels), bool)
         taps = [kind.tap(block) for block in range(kind.blocks(model.config))]
         values = corrupted + np.stack([gains.get(tap, none) for tap in taps])
         known = np.stack([same.get(tap, all_same) for tap in taps])
@@ -133,7 +134,8 @@ def _slopes(
     both runs have the same.
     """
     device = model.embed.weight.device
-    ids, source = pair.ids(device), pair.sources(device)
+    ids = pair.ids(device)
+    source = pair.sources(device)
     begins = ["blocks.0.resid_pre", "encoder.blocks.0.resid_pre"]
     kept = {kind.tap(block): kind for kind in chosen for block in range(kind.blocks(model.config))}
     rows = [(ids[i : i + 1], None if source is None else source[i : i + 1]) for i in (0, 1)]
@@ -145,7 +147,8 @@ def _slopes(
             source=rows[0][1],
             logits_at=slice(-1, None),
         )
-    right, apart = float(pair.answer(clean["logits"])[0]), dict(clean)
+    right = float(pair.answer(clean["logits"])[0])
+    apart = dict(clean)
     del clean
     release_memory()  # a pass with derivatives does not do so on its way
 
@@ -205,10 +208,8 @@ def _backward(
         return moving
 
     with torch.inference_mode(False), torch.enable_grad():
-        ids, source = (
-            pair.ids(model.embed.weight.device)[1:],
-            pair.sources(model.embed.weight.device),
-        )
+        ids = pair.ids(model.embed.weight.device)[1:]
+        source = pair.sources(model.embed.weight.device)
         begins = {name: leaf(by.clone()) for name, by in moved.items()}
         # A twin with the same numbers in the same memory, but without derivatives of its weights:
         # for these every product would hold what it was multiplied with until the backward pass.
@@ -247,7 +248,8 @@ def _checked(
     previews: dict[str, Preview] = {}
     for name, guess in guesses.items():
         exact = np.array([next(computed) for _ in cells[name]])
-        values, known = guess.answers.copy(), guess.known.copy()
+        values = guess.answers.copy()
+        known = guess.known.copy()
         values.flat[cells[name]], known.flat[cells[name]] = exact, True
         agreement = correlation(exact, guess.answers.flat[cells[name]])
         previews[name] = replace(
@@ -262,6 +264,7 @@ def correlation(exact: Float64Array, guess: Float64Array) -> float:
     """
     if not exact.size:
         return float("nan")
-    x, y = exact.ravel() - exact.mean(), guess.ravel() - guess.mean()
+    x = exact.ravel() - exact.mean()
+    y = guess.ravel() - guess.mean()
     size = float(np.sqrt((x**2).sum() * (y**2).sum()))
     return float((x * y).sum()) / size if size > 0 else float("nan")

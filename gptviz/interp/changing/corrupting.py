@@ -16,7 +16,8 @@ from .patching import PromptPair
 
 # How many tokens before the last one may change, and how many tokens are tried in the place of
 # each.
-MOST_PLACES, EACH = 24, 3
+MOST_PLACES = 24
+EACH = 3
 # This many tokens are read in one pass.
 AT_ONCE = 2_048
 # How many changes are tried at least, however large the model is.
@@ -48,7 +49,8 @@ class _Before(NamedTuple):
 
 
 def _read(model: Transformer, ids: Sequence[int]) -> _Before:
-    config, first = model.config, len(ids) - MOST_PLACES
+    config = model.config
+    first = len(ids) - MOST_PLACES
     # The changes of a long prompt are read from the changed token on.
     is_long = (
         AT_ONCE // len(ids) < 2
@@ -120,7 +122,8 @@ def _ranked(
     device = model.embed.weight.device
     most = max(FEWEST_TRIED, int(SOME / effort(model, len(ids))))
     guesses, cache = before
-    unchanged, tried = torch.from_numpy(guesses[-1]).double(), changes[:most]
+    unchanged = torch.from_numpy(guesses[-1]).double()
+    tried = changes[:most]
     right = int(unchanged.argmax())
     measured: list[tuple[int, float, tuple[int, ...]]] = []
     at_once = max(1, AT_ONCE // len(ids))

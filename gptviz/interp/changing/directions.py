@@ -94,7 +94,8 @@ def contrast(
         [each[part[side]] for each, part in zip(lists, parts, strict=True)] for side in (0, 1)
     )
     means = [each.mean(0) for each in fitted]  # [block, d_model]
-    middle, along = (means[0] + means[1]) / 2, means[0] - means[1]
+    middle = (means[0] + means[1]) / 2
+    along = means[0] - means[1]
     if not along.isfinite().all() or not along.norm(dim=-1).all():
         raise ValueError(
             "both lists of texts end in the same place of the stream: there is no direction "
@@ -179,7 +180,8 @@ def kept(name: str, config: Config) -> Mapping[int, Tensor]:
 
 def require_fit(direction: Direction, config: Config) -> None:
     """Refuse, with a ValueError, a direction that is not of a model of this config."""
-    size, last = len(next(iter(direction.vectors.values()))), max(direction.vectors)
+    size = len(next(iter(direction.vectors.values())))
+    last = max(direction.vectors)
     if size != config.d_model or last >= config.n_layer:
         raise ValueError(
             f"the direction {direction.name} is that of another model: it has {size:,} numbers, "

@@ -43,14 +43,12 @@ from ..dictionaries import dictionary
 from ..units.unit import Unit, unit
 from . import directions, swaps
 
-ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = (
-    "zero",
-    "mean",
-    "uniform",
-    "previous",
-    "from",
-    "shuffled",
-)
+ZERO = "zero"
+MEAN = "mean"
+UNIFORM = "uniform"
+PREVIOUS = "previous"
+FROM = "from"
+SHUFFLED = "shuffled"
 PATTERNS = (UNIFORM, PREVIOUS, FROM)
 # The unit that stands for all matrices, and the end of the name of one of them.
 WEIGHTS: Final = "weights"
@@ -495,7 +493,8 @@ def _real(model: Transformer, ids: Tensor) -> Tensor:
 
 def _replacement(one: UnitEdit, values: _Values) -> Replacement:
     """The function that puts the edit in the place of what the model computed."""
-    part, name = one.unit, _tap(one)
+    part = one.unit
+    name = _tap(one)
     if one.to in PATTERNS:
         return _pattern(part, one.to, values.patterns.get(name))
     heads_or_neuron = slice(None) if part.index is None else slice(part.index, part.index + 1)
@@ -537,7 +536,8 @@ def _less(vector: Tensor, share: float) -> Replacement:
 
 def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
     heads = slice(None) if part.index is None else slice(part.index, part.index + 1)
-    block, crosses = part.block or 0, part.part == "cross_attention"
+    block = part.block or 0
+    crosses = part.part == "cross_attention"
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
         """The pattern [B, H, query, key] with other rows; those that cannot be replaced stay."""
@@ -606,7 +606,8 @@ def fitting(texts: Iterable[str], model: Transformer) -> Fitting:
     most.
     """
     listed = list(texts)
-    found, rejected = dict[Unit, UnitEdit](), list[str]()
+    found = dict[Unit, UnitEdit]()
+    rejected = list[str]()
     for text, one in _tried(listed[:MOST_EDITS], model):
         if isinstance(one, str):
             rejected.append(one)

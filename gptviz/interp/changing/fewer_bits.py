@@ -28,7 +28,8 @@ from ..reading.next_token import logits_after
 OUTLIER = 6.0
 # How many numbers of a matrix are compared at a time, and how many logits: a large vocabulary has
 # many at each place.
-AT_ONCE, MOST_LOGITS = 2**22, 2**22
+AT_ONCE = 2**22
+MOST_LOGITS = 2**22
 _IN_BLOCK = re.compile(r"(encoder\.)?blocks\.([0-9]+)\.(.+)\.weight")
 
 
@@ -57,7 +58,8 @@ def errors(
     with `kept`, how matrices are kept in few bits, only for these. A ValueError if the two models
     do not have the same matrices.
     """
-    first, second = matrices(whole), matrices(other)
+    first = matrices(whole)
+    second = matrices(other)
     if {name: matrix.shape for name, matrix in first.items()} != {
         name: matrix.shape for name, matrix in second.items()
     }:
@@ -80,14 +82,16 @@ def _error(name: str, own: Tensor, other: Tensor, kept: Quantiser | None) -> Mat
     def pairs() -> zip[tuple[Tensor, Tensor]]:
         return zip(own.split(parts), other.split(parts), strict=True)
 
-    squares, moved, largest, farthest = 0.0, 0.0, 0.0, 0.0
+    squares = 0.0
+    moved = 0.0
+    largest = 0.0
+    farthest = 0.0
     for a, b in pairs():
         a, difference = a.double(), b.double() - a.double()
-        squares, moved = squares + float(a.square().sum()), moved + float(difference.square().sum())
-        largest, farthest = (
-            max(largest, float(difference.abs().max())),
-            max(farthest, float(a.abs().max())),
-        )
+        squares = squares + float(a.square().sum())
+        moved = moved + float(difference.square().sum())
+        largest = max(largest, float(difference.abs().max()))
+        farthest = max(farthest, float(a.abs().max()))
     spread = math.sqrt(squares / own.numel())
     beyond = (
         sum(int((a.double().abs() > OUTLIER * spread).sum()) for a, _ in pairs()) / own.numel()

@@ -25,7 +25,8 @@ from ..trace import run
 from .patchable import Quantity, quantity
 
 # What a pass over many rows may take in memory, in bytes, and how many tokens it may read.
-MOST_BYTES, MOST_TOKENS = 512 * 2**20, 4_096
+MOST_BYTES = 512 * 2**20
+MOST_TOKENS = 4_096
 # A pass over this many tokens takes hardly less than twice as long as one over half of them: it is
 # worth its own beginning.
 ENOUGH_TOKENS = 512
@@ -243,7 +244,8 @@ def _passes(
     blocks, as far as memory allows. `order` has the indices of the patches, early blocks first, and
     `blocks` the block in which each patch begins.
     """
-    length, source = len(pair.clean), len(pair.clean_source or ())
+    length = len(pair.clean)
+    source = len(pair.clean_source or ())
     most = rows_at_once(config, length, source)
     together: list[int] = []
     for place, index in enumerate(order):
@@ -298,7 +300,8 @@ def _first_block(patch: Patch) -> int:
 def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> list[float]:
     """The answers of one pass: to the clean prompt, then to the corrupted one with each patch."""
     device = model.embed.weight.device
-    ids, source = pair.ids(device), pair.sources(device)
+    ids = pair.ids(device)
+    source = pair.sources(device)
     rows = [0] + [1] * len(patches)
     written: dict[str, list[tuple[int, int]]] = {}
     for row, patch in enumerate(patches, 1):
@@ -317,7 +320,9 @@ def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> lis
     ):
         # A mask that depends on the ids, an encoder's memory, and blocks that read earlier states
         # need every row from the start.
-        ids, source, grows_at = ids[rows], None if source is None else source[rows], ""
+        ids = ids[rows]
+        source = None if source is None else source[rows]
+        grows_at = ""
 
     def edit(tap: str) -> Callable[[Tensor], Tensor]:
         def patched(value: Tensor) -> Tensor:

@@ -110,13 +110,15 @@ def difference(model: Transformer, asked: Swap) -> Tensor:
     # [2, d_model]
     rows = read_through(final, model.head.unembed.weight[list(asked.tokens)].float())
     if asked.lens:
-        at, kept = layers(model.config).index(asked.layer), fitted.kept(asked.lens)
+        at = layers(model.config).index(asked.layer)
+        kept = fitted.kept(asked.lens)
         if "matrices" not in kept:
             raise ValueError(
                 f"swap.{asked.called}: the lens is not on this machine: fit it, or read its file, "
                 "under Logit lens"
             )
-        maps, fitted_at = kept["matrices"], kept["at"].tolist()
+        maps = kept["matrices"]
+        fitted_at = kept["at"].tolist()
         if maps.shape[-1] != model.config.d_model or at not in fitted_at:
             raise ValueError(
                 f"swap.{asked.called}: the lens is that of another model, or does not have this "

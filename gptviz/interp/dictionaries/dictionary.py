@@ -116,7 +116,8 @@ class Dictionary:
         at every token: it changes by their rows of the decoder, each as often as its activation
         changes. What the dictionary misses stays.
         """
-        some, wanted = list(activations), torch.tensor(list(activations.values()))
+        some = list(activations)
+        wanted = torch.tensor(list(activations.values()))
 
         def put(stream: Tensor, seen: Pass) -> Tensor:
             here = self.to(stream.device)
@@ -193,7 +194,8 @@ def setting(name: str, activations: Mapping[int, float], config: Config) -> dict
     """By the tap where it acts, what sets features of the dictionary of this name to these
     activations. A ValueError as in `kept`, or if it has no such feature.
     """
-    dictionary, last = kept(name, config), max(activations)
+    dictionary = kept(name, config)
+    last = max(activations)
     if last >= len(dictionary.encoder):
         raise ValueError(
             f"the dictionary {name} has no feature {last}; features are counted from 0 to "

@@ -20,14 +20,14 @@ from ..units.activity import Observable, read_until
 from ..units.unit import Unit
 from .dictionary import Dictionary
 
-EMBEDDING, OWN_BIAS, REST = "embedding and positions", "its own bias", "norms on the way"
+EMBEDDING = "embedding and positions"
+OWN_BIAS = "its own bias"
+REST = "norms on the way"
 # What is added to a logit beside the features: by the decoder's bias, by what the dictionary misses
 # of the stream, and by what is not in the stream there yet.
-DECODER_BIAS, MISSED, LATER = (
-    "the decoder’s bias",
-    "what the dictionary misses",
-    "what is written later",
-)
+DECODER_BIAS = "the decoder’s bias"
+MISSED = "what the dictionary misses"
+LATER = "what is written later"
 # What the parts miss of the whole is said from this share of it on; less is rounding.
 ROUNDING = 1e-3
 
@@ -75,10 +75,8 @@ def written(
         for one in ("attention.z", "*.out")
     ]
     trace = run(model, ids[None], names, logits_at=slice(-1, None))
-    reads, bias = (
-        dictionary.encoder.float(),
-        dictionary.encoder_bias - dictionary.encoder @ dictionary.decoder_bias,
-    )
+    reads = dictionary.encoder.float()
+    bias = dictionary.encoder_bias - dictionary.encoder @ dictionary.decoder_bias
     whole = trace[dictionary.tap][0].float() @ reads[feature] + bias[feature]  # [T]
     at = int(whole.argmax())
     parts = {EMBEDDING: trace["blocks.0.resid_pre"][0, at].float() @ reads[feature]}
@@ -98,7 +96,8 @@ def written(
     values = torch.stack([*parts.values()]).double().cpu()
     rest = whole[at].double().cpu() - values.sum()
     if abs(rest) > ROUNDING * values.abs().sum():
-        parts, values = parts | {REST: rest}, torch.cat((values, rest[None]))
+        parts = parts | {REST: rest}
+        values = torch.cat((values, rest[None]))
     return at, LabelledArray(
         values.numpy(), (Axis("part", tuple(parts)),), "added to the activation"
     )
@@ -124,11 +123,16 @@ def added(
     _, direction, _ = of_tokens(stream, whole.token, against)
     here = stream.after[dictionary.block]  # [1, 1, d_model]
     (along,) = torch.autograd.grad(stream.inputs[HEAD], here, direction[None])
-    x, along, own = here.detach()[0, 0], along[0, 0], dictionary.to(stream.device)  # [d_model] each
+    # [d_model] each
+    x = here.detach()[0, 0]
+    along = along[0, 0]
+    own = dictionary.to(stream.device)
     active = own.encode(x).to(x)
-    each, bias = active * (own.decoder.to(x) @ along), float(own.decoder_bias.to(x) @ along)
+    each = active * (own.decoder.to(x) @ along)
+    bias = float(own.decoder_bias.to(x) @ along)
     in_stream = float(x @ along)
-    missed, later = in_stream - float(each.sum()) - bias, whole.sum - in_stream
+    missed = in_stream - float(each.sum()) - bias
+    later = whole.sum - in_stream
     order = [i for i in each.abs().argsort(descending=True).tolist() if active[i] > 0]
     values = torch.tensor([*each[order].tolist(), bias, missed, later], dtype=torch.float64)
     parts = (*(f"feature {i}" for i in order), DECODER_BIAS, MISSED, LATER)

@@ -30,13 +30,17 @@ from .dictionary import Dictionary
 FittedKind = Literal["topk", "relu"]
 KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
 # The most bytes of the vectors that are kept to fit to, and how many of them there are at most.
-MOST_BYTES, MOST_VECTORS = 2**28, 120_000
+MOST_BYTES = 2**28
+MOST_VECTORS = 120_000
 # How many vectors a step reads; the rate of Adam for a number in a row of length 1, and over which
 # share of the steps, the last ones, it falls to 0.
-BATCH, RATE, FALLING = 1_024, 0.045, 0.5
+BATCH = 1_024
+RATE = 0.045
+FALLING = 0.5
 # After so many steps without a token at which it is active, a feature is dead. Within the last
 # steps none begins again, so that each has time to learn.
-PATIENCE, REVIVED = 100, 0.7
+PATIENCE = 100
+REVIVED = 0.7
 # Between two reports.
 STEPS = 20
 
@@ -56,14 +60,16 @@ def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
     ValueError if the model is no decoder, there is no such block, or there are fewer than two
     tokens.
     """
-    config, tap = model.config, f"blocks.{block}.resid_post"
+    config = model.config
+    tap = f"blocks.{block}.resid_post"
     if config.kind != "decoder" or not 0 <= block < config.n_layer:
         raise ValueError(
             "a dictionary reads the stream after a block of a decoder; this model has "
             f"{config.n_layer}"
         )
     most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model))
-    streams, count = torch.empty(most, config.d_model), 0
+    streams = torch.empty(most, config.d_model)
+    count = 0
     for some in rows:
         read = run(model, some.reading.ids, [tap], logits_at=slice(-1, None))[tap][seen(some)]
         end = min(count + len(read), most)
@@ -160,7 +166,10 @@ class _Trainer:
 
     def __init__(self, learned: Dictionary, cost: float, steps: int) -> None:
         names = ("encoder", "encoder_bias", "decoder", "decoder_bias")
-        self.learned, self.cost, self.steps, self.done = learned, cost, steps, 0
+        self.learned = learned
+        self.cost = cost
+        self.steps = steps
+        self.done = 0
         self.parts = {name: getattr(learned, name).requires_grad_() for name in names}
         self.adam = torch.optim.Adam(self.parts.values(), lr=RATE / learned.decoder.shape[1] ** 0.5)
         self.rate = torch.optim.lr_scheduler.LambdaLR(

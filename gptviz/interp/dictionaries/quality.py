@@ -22,13 +22,11 @@ from .dictionary import Dictionary
 from .fitting import vectors
 
 # What takes the place of the stream, beside what the features give back.
-AS_IT_IS, WITH, ZERO, MEAN, RANDOM = (
-    "as it is",
-    "the dictionary",
-    "zero",
-    "the mean",
-    "a random dictionary",
-)
+AS_IT_IS = "as it is"
+WITH = "the dictionary"
+ZERO = "zero"
+MEAN = "the mean"
+RANDOM = "a random dictionary"
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,8 @@ def measured(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -
     """How good a dictionary of this model is over `rows`. A ValueError as in `vectors`."""
     with progress.part(0, 6, doing="reading the text"):
         read = vectors(model, dictionary.block, rows).to(dictionary.encoder)
-    mean, active = read.mean(0), dictionary.encode(read)
+    mean = read.mean(0)
+    active = dictionary.encode(read)
     missed = (read - dictionary.decode(active)).square().sum() / (read - mean).square().sum()
     is_active = active > 0
     random = random_like(dictionary, mean, round(float(is_active.sum(-1).float().mean())))

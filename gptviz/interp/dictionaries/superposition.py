@@ -22,12 +22,15 @@ from gptviz.machine.cores import sharing
 
 from .fitting import fit
 
-FEATURES, WIDTH = 5, 2
+FEATURES = 5
+WIDTH = 2
 SPARSITIES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 # For each sparsity so many models are trained at the same time, and the best one counts; likewise
 # dictionaries.
 TRIES = 4
-STEPS, BATCH, RATE = 2_000, 256, 5e-3
+STEPS = 2_000
+BATCH = 256
+RATE = 5e-3
 # the vectors over which the loss is measured, and which a dictionary is fitted to
 MEASURED = 20_000
 OF_DICTIONARY = 600  # steps
@@ -100,7 +103,8 @@ def train(importance: float = 0.9, seed: int = 0) -> Toy:
             rate.step()
             if step % 50 == 49:
                 progress.report(step + 1, STEPS, "step")
-    arrows, bias = arrows.detach(), bias.detach()
+    arrows = arrows.detach()
+    bias = bias.detach()
     loss = losses(drawn(sparsity, MEASURED, draw), arrows, bias, counts)
     best = loss.view(-1, TRIES).argmin(1) + TRIES * torch.arange(len(SPARSITIES))
     return Toy(counts, arrows[best], bias[best], loss[best])

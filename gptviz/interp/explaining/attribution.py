@@ -32,8 +32,10 @@ from .decomposition import HEAD, Stream
 
 # The parts add up if their sum is off by less than this share of the largest of them.
 ADDS_UP = 1e-4
-UNIT, DIFFERENCE = "logit", "difference of logits"
-MLP, REPLACED = "MLP", "all"
+UNIT = "logit"
+DIFFERENCE = "difference of logits"
+MLP = "MLP"
+REPLACED = "all"
 _BIASES = {
     "embed_norm.bias": "bias of the norm after the embedding",
     "head.final_norm.bias": "bias of the final norm",
@@ -122,7 +124,8 @@ class Attribution:
         by number, those of cross-attention as "cross 0", and the MLP. NaN for what there is not:
         where an edit replaced a whole sublayer, its column is "all".
         """
-        values, columns = self.values, dict[str, str]()
+        values = self.values
+        columns = dict[str, str]()
         for kind, prefix in (("attention", ""), ("cross_attention", "cross ")):
             columns |= {f"{kind}.head.{head}": f"{prefix}{head}" for head in range(config.n_head)}
             columns[kind] = f"{prefix}{REPLACED}"
@@ -182,7 +185,8 @@ def stream_at(
     """The one run that all logits after a position are taken apart from; arguments and errors as in
     `attribute`.
     """
-    config, rows = model.config, None
+    config = model.config
+    rows = None
     if config.kind != "classifier":
         rows = [len(ids) - 1 if position is None else position]
     elif not HEADS[config.head].has_shares:
@@ -250,7 +254,8 @@ def of_tokens(
     and its bias, if it has one.
     """
     head = cast(Unembed, stream.model.head)
-    logits, unembed = stream.logits, head.unembed
+    logits = stream.logits
+    unembed = head.unembed
     if head.cap is not None:
         with torch.no_grad():
             logits = unembed(stream.final.to(unembed.weight.device))

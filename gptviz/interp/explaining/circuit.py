@@ -146,7 +146,9 @@ def circuit(
     given = {node: growing.given for node, growing in grown.nodes.items()} | {
         Node(None, position): top.total
     }
-    read, edges, reached = tuple(ids.tolist()), tuple(grown.edges), grown.share >= share
+    read = tuple(ids.tolist())
+    edges = tuple(grown.edges)
+    reached = grown.share >= share
     numbers = (top.total, top.rest, weights, given, edges, grown.share, reached, grown.error)
     return Circuit(read, token, against, position, *numbers)
 
@@ -158,8 +160,10 @@ def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) ->
     A lower threshold gives a larger graph, so the right one is found by halving what is left of
     them.
     """
-    low, high = 0, len(THRESHOLDS)
-    enough, within = None, None
+    low = 0
+    high = len(THRESHOLDS)
+    enough = None
+    within = None
     searched = 0
     while low < high:
         middle = (low + high) // 2
@@ -167,9 +171,11 @@ def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) ->
             grown = _Grown(frozen, top, position, THRESHOLDS[middle], most)
         searched += 1
         if grown.is_whole and grown.share < share:
-            within, low = grown, middle + 1
+            within = grown
+            low = middle + 1
         else:
-            enough, high = grown if grown.is_whole else enough, middle
+            enough = grown if grown.is_whole else enough
+            high = middle
     if (found := enough or within) is not None:
         return found
     with progress.part(SEARCHES, SEARCHES, 0, step="search"):
@@ -193,11 +199,14 @@ class _Grown:
     def __init__(
         self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None
     ) -> None:
-        self.frozen, self.threshold = frozen, threshold
+        self.frozen = frozen
+        self.threshold = threshold
         logit = Node(None, position)
         self.nodes: dict[Node, _GrowingNode] = {logit: _GrowingNode(weight=1.0)}
         self.edges: list[Edge] = []
-        self.is_whole, self.share, self.error = True, 0.0, 0.0
+        self.is_whole = True
+        self.share = 0.0
+        self.error = 0.0
         self._expand(logit, [top])
         of = MOST_NODES if most is None else most
         # From the top down: what a node gives is complete before its own sources are looked for.

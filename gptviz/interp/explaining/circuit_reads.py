@@ -94,7 +94,8 @@ class Frozen:
             )
         if ids.dim() != 1 or not len(ids):
             raise ValueError("there are no tokens to read")
-        self.model, self.ids = model, ids
+        self.model = model
+        self.ids = ids
         #: what was written into the residual stream at all positions
         self.stream = Stream(model, ids.tolist(), guess=position, taps=TAPS, exactly=False)
         if usual == "its mean":  # there is none of a text of a single token
@@ -131,7 +132,8 @@ class Frozen:
         if given.
         """
         logits, directions, bias = of_tokens(self.stream, token, against)
-        total, constant = difference(logits, token, against), sum(bias.values())
+        total = difference(logits, token, against)
+        constant = sum(bias.values())
         at = self.stream.guess
         return self._reads("logit", HEAD, slice(at, at + 1), directions, total, constant)
 
@@ -143,8 +145,10 @@ class Frozen:
         """
         if reader.part != "mlp":
             return self._head_reads(reader, position, direction) if reader.is_head else []
-        layer, here = reader.layer, slice(position, position + 1)
-        inputs, written = self._inputs(layer, here), self.stream.written[layer][here]
+        layer = reader.layer
+        here = slice(position, position + 1)
+        inputs = self._inputs(layer, here)
+        written = self.stream.written[layer][here]
         curve = _kept_mlp(cast(AnyMLP, self.stream.part(layer)), inputs)
         if not torch.allclose(curve(inputs), written, rtol=1e-3, atol=1e-4):
             return []  # an edit put something else in its place
@@ -213,7 +217,8 @@ class Frozen:
 
     def _visible(self, block: int, position: int) -> Tensor:
         """The positions that a query may read in a block: [N]."""
-        model, length = self.model, len(self.ids)
+        model = self.model
+        length = len(self.ids)
         blocked = model.masks[model.mask_of[block]](
             self.ids[None], slice(0, length), model.config.padding
         )
@@ -224,16 +229,20 @@ class Frozen:
         return everything[~rows[position if len(rows) > 1 else 0]]
 
     def _head_reads(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
-        layer, head = reader.layer, reader.index
+        layer = reader.layer
+        head = reader.index
         assert reader.block is not None
         assert head is not None
         attention = cast(Attention, self.stream.part(layer))
         # [T, H or n_kv_head, d_head] each
         q, k, v, z = (self.stream.values[f"{layer}.{name}"] for name in "qkvz")
-        n_head, n_kv_head, size = q.shape[1], k.shape[1], q.shape[2]
+        n_head = q.shape[1]
+        n_kv_head = k.shape[1]
+        size = q.shape[2]
         served = head // (n_head // n_kv_head)  # the key head that serves it
         seen = self._visible(reader.block, position)
-        at, here = slice(int(seen[0]), int(seen[-1]) + 1), slice(position, position + 1)
+        at = slice(int(seen[0]), int(seen[-1]) + 1)
+        here = slice(position, position + 1)
         read = seen - at.start  # their places among the positions `at`
         row = _score_row(
             attention, q[position], k[seen, served], head, position, seen, len(self.ids)
@@ -241,7 +250,9 @@ class Frozen:
         # [d_model, d_head]
         into = self.stream.numbers(attention.output.weight)[:, head * size :][:, :size]
         along = direction @ into  # [d_head]
-        pattern, each = row.scores.softmax(-1), v[seen, served] @ along  # [N] both
+        # [N] both
+        pattern = row.scores.softmax(-1)
+        each = v[seen, served] @ along
         if not torch.allclose(
             pattern @ each,
             z[position, head] @ along,
@@ -266,7 +277,8 @@ class Frozen:
             # [1, d_head]
             return _queries_and_keys(attention, self._inputs(layer, here), x, here)[head]
 
-        of_keys, of_query = weights[:, None] * row.by_key, (weights @ row.by_query)[None]
+        of_keys = weights[:, None] * row.by_key
+        of_query = (weights @ row.by_query)[None]
         scored = weights @ row.scores
         # of scores, what comes only from positions
         beside_keys = float(scored - inner(of_keys, k[seen, served]).sum())
@@ -315,7 +327,8 @@ def _score_row(
         here, nothing, *each = attention.positions.weigh(
             none, queries, slice(position, position + 1)
         )[:, head, 0, at].detach()
-        raw, by_query = raw + here, by_query + (torch.stack(each) - nothing).T
+        raw = raw + here
+        by_query = by_query + (torch.stack(each) - nothing).T
     scores = raw if attention.cap is None else attention.cap(raw)
     ratio = torch.where(raw == 0, 1.0, scores / torch.where(raw == 0, 1.0, raw))[:, None]
     return ScoreRow(scores, ratio * attention.scale * q[head], ratio * by_query)
@@ -335,14 +348,16 @@ def choice(scores: Tensor, values: Tensor) -> Tensor:
     span = float(scores.max() - scores.min())
     # The softmax changes fast while the scores still differ little: panels that double in width,
     # from there to the whole way.
-    ends, end = [0.0], 1.0 / max(span, 1.0)
+    ends = [0.0]
+    end = 1.0 / max(span, 1.0)
     while end < 1.0:
         ends.append(end)
         end *= 2
     ends.append(1.0)
     points, shares = (torch.from_numpy(array).to(scores.device) for array in POINTS)
     total = torch.zeros_like(scores, dtype=torch.float64)
-    exact, of_keys = scores.double() - scores.max().double(), values.double()
+    exact = scores.double() - scores.max().double()
+    of_keys = values.double()
     for low, high in pairwise(ends):
         way = low + (high - low) * (points + 1) / 2  # [POINTS]
         patterns = (way[:, None] * exact).softmax(-1)  # [POINTS, N]

@@ -39,7 +39,8 @@ How = Literal["replaced", "removed"]
 HOWS: tuple[How, ...] = get_args(How)
 
 # What a pass reads and computes at most, in tokens and in logits: then the next pass begins.
-MOST_TOKENS, MOST_LOGITS = 4_096, 2**24
+MOST_TOKENS = 4_096
+MOST_LOGITS = 2**24
 # This many tokens of a text are guessed from each window, evenly spread, unless asked otherwise.
 TARGETS = 32
 # A window is enough from which the model loses at most this share of what the whole context gains
@@ -158,7 +159,8 @@ def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledAr
         raise ValueError("there is no text to measure the loss on")
     for row in rows:
         _check(model, row)
-    total, count = np.zeros((2, max(map(len, rows)))), 0
+    total = np.zeros((2, max(map(len, rows))))
+    count = 0
     by_length = sorted(rows, key=len)
     while by_length:
         length = len(by_length[0])
@@ -225,7 +227,8 @@ def by_window(
         with progress.part(
             len(known), len(guesses), sum(len(window.targets) for window in part), step="guess"
         ):
-            logits, width = _read(model, ids, part, kept), part[-1].width
+            logits = _read(model, ids, part, kept)
+            width = part[-1].width
         for row, window in enumerate(part):
             # counted from the end
             guessed = [place - window.start - 1 - width for place in window.targets]
@@ -362,7 +365,8 @@ class _Beginning:
     """
 
     def __init__(self, model: Transformer, ids: Sequence[int]) -> None:
-        self.model, self.ids = model, torch.tensor(ids, device=model.embed.weight.device)
+        self.model = model
+        self.ids = torch.tensor(ids, device=model.embed.weight.device)
         self._cache = model.new_cache(1, len(ids)) if _is_causal(model) else None
         logits = model(self.ids[None, :-1], cache=self._cache)
         #: [T], of each of its tokens
@@ -386,10 +390,8 @@ class _Beginning:
                 kept.keys[:, :, :start],
                 kept.values[:, :, :start],
             )
-        cache.length, cache.vectors = (
-            start,
-            self._cache.vectors[:, :start].expand(len(rows), -1, -1),
-        )
+        cache.length = start
+        cache.vectors = self._cache.vectors[:, :start].expand(len(rows), -1, -1)
         return cast(Tensor, self.model(rows, cache=cache, tap=tap))
 
 
@@ -426,7 +428,8 @@ def _removed(before: _Beginning, places: Sequence[int]) -> Float64Array:
     """The losses [places, T] without one token after the other; NaN if nothing is left to read, and
     before all these places.
     """
-    length, start = len(before.ids), before.unchanged(places)
+    length = len(before.ids)
+    start = before.unchanged(places)
     start = max(0, start - 1)  # the token before is read again, for its guess at what follows
     others = torch.arange(start, length - 1).expand(len(places), -1)
     gone = torch.tensor(places)[:, None]

@@ -49,7 +49,8 @@ def decision(classified: Classified, label: int, against: int | None = None) -> 
 
     Only differences decide: a softmax stays the same when all logits grow by one number.
     """
-    bias, shares = _for(classified.bias, label, against), _for(classified.shares, label, against)
+    bias = _for(classified.bias, label, against)
+    shares = _for(classified.shares, label, against)
     return Decision(
         label, against, float(bias), shares, float(_for(classified.logits, label, against))
     )

@@ -146,7 +146,8 @@ class Stream:
                 f"the positions are {list(self.rows)}; they must be from 0 to {len(ids) - 1}"
             )
         self.guess = self.rows[-1] if guess is None else guess
-        self.final, self.logits = torch.empty(0), torch.empty(0)
+        self.final = torch.empty(0)
+        self.logits = torch.empty(0)
         self.values: dict[str, Tensor] = {}
         replaced = model.replacements if isinstance(model, EditedTransformer) else ()
         self._changed = [name for name in replaced if ".resid_" in name or name == "backout"]
@@ -171,7 +172,8 @@ class Stream:
     def _record(
         self, ids: Sequence[int], source: Sequence[int] | None, taps: Sequence[str]
     ) -> None:
-        device, place = self.model.embed.weight.device, self.rows.index(self.guess)
+        device = self.model.embed.weight.device
+        place = self.rows.index(self.guess)
         rows = torch.tensor(self.rows, device=device)
         states = (
             "embed",
@@ -257,7 +259,8 @@ class Stream:
         self.after: dict[int, Tensor] = {}
         self._leaves: dict[str, Tensor] = {}
         self._before: dict[str, tuple[str, ...]] = {}
-        model, blocks = self.model, self.model.blocks
+        model = self.model
+        blocks = self.model.blocks
         stand_ins: dict[nn.Module, nn.Module] = {
             part: FrozenNorm(part, self.numbers, self._bias_of(name))
             for name, part in model.named_modules()
@@ -281,7 +284,8 @@ class Stream:
         edits = Edit({name: partial(changed, name) for name in self._changed})
 
         def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
-            followed, at = with_stand_ins(block, stand_ins, self.device), slice(0, len(self.rows))
+            followed = with_stand_ins(block, stand_ins, self.device)
+            at = slice(0, len(self.rows))
             self.after[index] = followed(
                 x, None, None, at, Memory(x, None), None, edits.at(f"blocks.{index}")
             )
@@ -320,7 +324,8 @@ class Stream:
                 f"{reader!r:.80} reads nothing from the stream; readers are "
                 f"{', '.join(self.inputs)}"
             )
-        read, writers = self.inputs[reader], self._before[reader]
+        read = self.inputs[reader]
+        writers = self._before[reader]
         with torch.inference_mode(False):
             asked = self.numbers(directions)
             gradients = torch.autograd.grad(

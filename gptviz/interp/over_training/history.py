@@ -110,7 +110,8 @@ class History:
             self.values[-1, series] - self.values[0, series]
         )
         after = int((share >= 0.5).argmax())
-        earlier, later = self.steps[after - 1], self.steps[after]
+        earlier = self.steps[after - 1]
+        later = self.steps[after]
         within = np.nan_to_num(
             (0.5 - share[after - 1]) / (share[after] - share[after - 1]), nan=1.0
         )

@@ -192,7 +192,8 @@ def _measure_heads(name: str, score: Score) -> None:
     def _scores(model: Transformer, given: MeasureInput) -> Numbers:
         texts = torch.atleast_2d(given.texts)
         source = None if given.source is None else torch.tensor([given.source], device=texts.device)
-        first, values = given.counted_from if name == "delta_loss" else None, dict[str, float]()
+        first = given.counted_from if name == "delta_loss" else None
+        values = dict[str, float]()
         for stack in stacks_of(model):
             scores = scores_of_stack(model, stack, texts, source, given.repeats, counted_from=first)
             values |= {
@@ -311,7 +312,8 @@ def _circuit(model: Transformer, given: MeasureInput) -> Numbers:
     found at this step writes its mean.
     """
     ids = torch.tensor(given.ids, device=model.embed.weight.device)
-    usual, last = means(model, ids[None]), len(ids) - 1
+    usual = means(model, ids[None])
+    last = len(ids) - 1
     own = circuit(
         model, ids, last, given.token, given.against, CIRCUIT_SHARE, usual=usual if last else None
     )
@@ -359,11 +361,9 @@ def _vowels(model: Transformer, given: MeasureInput) -> Numbers:
     """The mean cosine between the embeddings of two vowels, and between those of a vowel and a
     consonant.
     """
-    rows, vowels, consonants = (
-        vectors(model, "embedding"),
-        given.kinds["vowel"],
-        given.kinds["consonant"],
-    )
+    rows = vectors(model, "embedding")
+    vowels = given.kinds["vowel"]
+    consonants = given.kinds["consonant"]
     return {
         "two vowels": mean_cosine(rows, vowels, vowels),
         "a vowel and a consonant": mean_cosine(rows, vowels, consonants),

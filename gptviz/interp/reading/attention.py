@@ -183,7 +183,8 @@ def blocked(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | N
 
     Where only some blocks have a window, their patterns are 0 beyond it.
     """
-    padding, device = model.config.padding, model.embed.weight.device
+    padding = model.config.padding
+    device = model.embed.weight.device
     text = torch.tensor(ids)
     # [T]
     is_padding = torch.zeros_like(text, dtype=torch.bool) if padding is None else text == padding
@@ -380,10 +381,8 @@ def read(
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
     held = range(model.config.n_layer) if blocks is None else blocks
     norms = [norm_behind(getattr(model.blocks[block], RESIDUAL_OF[part])) for block in held]
-    is_normed, stream = (
-        bool(norms) and norms[0][0] is not None,
-        "resid_pre" if part == "attention" else "resid_self",
-    )
+    is_normed = bool(norms) and norms[0][0] is not None
+    stream = "resid_pre" if part == "attention" else "resid_self"
     of_part = ("q", "k", "v", "pattern", *(["out"] if is_normed else []))
     names = [
         *([f"blocks.*.{stream}"] if is_normed else []),

@@ -37,7 +37,8 @@ def in_words(reading: AttentionReading, words: Sequence[range]) -> AttentionRead
     """The same attention between words. A word has no query, no key and no value of its own: these
     arrays are empty.
     """
-    patterns, starts = reading.patterns, _starts(words)
+    patterns = reading.patterns
+    starts = _starts(words)
     hidden = patterns.blocked
     # a word may look at another one if any of its tokens may look at any of the other's
     if hidden is not None:

@@ -32,7 +32,9 @@ from gptviz.train.recipe import Optimiser, Recipe
 # What training holds in memory, and what generating does.
 MEMORY = ("weights", "gradients", "optimiser", "activations")
 CACHE = "keys and values"
-BYTES, OPERATIONS, PARAMETERS = "bytes", "operations", "parameters"
+BYTES = "bytes"
+OPERATIONS = "operations"
+PARAMETERS = "parameters"
 PassKind = Literal["forward", "training"]
 
 

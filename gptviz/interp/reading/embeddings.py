@@ -21,7 +21,8 @@ Vectors = npt.NDArray[np.float32]
 SPACES = ("embedding", "unembedding")
 METHODS = ("PCA", "t-SNE", "UMAP")
 # The settings of Sinai 2024: perplexity 20, 1,000 iterations.
-PERPLEXITY, ITERATIONS = 20.0, 1_000
+PERPLEXITY = 20.0
+ITERATIONS = 1_000
 # t-SNE takes about 10 s for 5,000 tokens on a laptop, and the time grows faster than the number of
 # tokens.
 MOST_PLACED = 5_000
@@ -30,16 +31,20 @@ FEWEST_PLACED = 4
 MOST_COMPARED = 500
 # This many rows are computed with at a time, and so many of those that are compared with all
 # others.
-PART, COMPARED_AT_ONCE = 8_192, 50
+PART = 8_192
+COMPARED_AT_ONCE = 50
 # The spread of the points that t-SNE and UMAP start from, so small that t-SNE sorts the points
 # before it pushes them apart, and how large the seeded noise in it is compared with the picture by
 # PCA (Kobak & Berens 2019).
-START, CHANCE = 1e-4, 0.25
+START = 1e-4
+CHANCE = 0.25
 # How a finished picture is carried on to vectors that are a little different: gently, so that it
 # changes where they did. Of the shipped generator's snapshots, tokens then move 0.44 (t-SNE) and
 # 0.63 (UMAP) of the picture's spread from one to the next on average, instead of 1.99 and 0.87, at
 # the same trustworthiness; the vectors themselves move 0.28 of theirs.
-CARRIED_ITERATIONS, CARRIED_EPOCHS, CARRIED_RATE = 500, 200, 0.1
+CARRIED_ITERATIONS = 500
+CARRIED_EPOCHS = 200
+CARRIED_RATE = 0.1
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,8 @@ def project(
         placed = place(
             rows[ids], start(like, seed) if begin is None else like, seed, carried=begin is not None
         )
-        points, explained = aligned(placed, like, resized=begin is not None), ()
+        points = aligned(placed, like, resized=begin is not None)
+        explained = ()
     tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
     return Projection(LabelledArray(points, (tokens, components), "coordinate"), ids, explained)
@@ -332,11 +338,13 @@ def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
     import than this to compute.
     """
     chosen = sample(len(projection.ids), MOST_JUDGED, seed=0)
-    size, count = len(chosen), min(5, (len(chosen) - 1) // 2)
+    size = len(chosen)
+    count = min(5, (len(chosen) - 1) // 2)
     if size < FEWEST_PLACED:
         return math.nan, size
     # [token, token] each
-    apart, near = _apart(rows[projection.ids[chosen]]), _apart(projection.points.values[chosen])
+    apart = _apart(rows[projection.ids[chosen]])
+    near = _apart(projection.points.values[chosen])
     excess = 0
     for neighbour in np.argsort(near, axis=1, kind="stable")[:, :count].T:  # [token]
         # [token]
@@ -426,7 +434,8 @@ def share_beside_own(rows: Vectors, which: Sequence[int]) -> float:
     if not which:
         return math.nan
     chosen = np.asarray(which)[sample(len(which), MOST_COMPARED, seed=0)]
-    lengths, nearest = _lengths(rows), []
+    lengths = _lengths(rows)
+    nearest = []
     for some in np.array_split(chosen, -(-len(chosen) // COMPARED_AT_ONCE)):
         cosine = _unit(rows[some]) @ rows.T / np.where(lengths > 0, lengths, 1)
         cosine[np.arange(len(some)), some] = -np.inf  # a token is not its own neighbour

@@ -33,21 +33,27 @@ from .layers import layers
 
 LensKind = Literal["logit", "jacobian", "tuned"]
 KINDS: tuple[LensKind, ...] = get_args(LensKind)
-KL, AGREES = "KL to the model's guess, nats", "the first token is the model's"
+KL = "KL to the model's guess, nats"
+AGREES = "the first token is the model's"
 
 # The most bytes of the maps, and of the streams that maps are fitted to.
 MOST_BYTES = 2**29
 # The most multiplications of one fit, and of measuring how good it is: on two cores some seconds
 # for a small model, and some minutes for one of 135 million parameters. Within `FEWEST` and
 # `MOST_TOKENS`, so many tokens are read.
-WORK, MOST_MEASURED = 2e11, 1e11
-FEWEST, MOST_TOKENS = 128, 8_192
+WORK = 2e11
+MOST_MEASURED = 1e11
+FEWEST = 128
+MOST_TOKENS = 8_192
 # The tokens of a row over which Jacobians are computed, and how many at its beginning are left out:
 # many models have a stream there that is unlike all others.
-ROW, LEFT_OUT = 64, 16
+ROW = 64
+LEFT_OUT = 16
 # A map of the tuned lens is fitted in so many steps, by Adam with this rate, which falls to 0; each
 # step reads so many tokens.
-STEPS, RATE, BATCH = 250, 3e-3, 256
+STEPS = 250
+RATE = 3e-3
+BATCH = 256
 # With fewer steps a map begins as that of least squares to the last stream; how much of the mean
 # square of the stream holds it near the one that changes nothing.
 RIDGE = 1e-3
@@ -167,7 +173,8 @@ def _split(rows: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
     """
     distinct = list({tuple(row.tolist()): row for row in rows}.values())
     end = sum(map(len, distinct)) * 4 // 5
-    first, rest = [], []
+    first = []
+    rest = []
     for row in distinct:
         first.append(row[:end])
         rest.append(row[end:])
@@ -220,7 +227,8 @@ def jacobian(model: Transformer, pieces: Sequence[Tensor]) -> tuple[Tensor, Tens
     the mean is over the tokens. One product of a vector and the Jacobian for each number of the
     last stream gives a row of the matrices of all layers.
     """
-    config, device = model.config, model.embed.weight.device
+    config = model.config
+    device = model.embed.weight.device
     # [B, T]; what fills a row is read by no token before it
     ids = pad_sequence(list(pieces), batch_first=True).to(device)
     there = pad_sequence([torch.ones(len(piece)) for piece in pieces], batch_first=True).to(device)
@@ -294,8 +302,10 @@ def _nearest(stream: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """
     # MPS has no float64
     before, after = (each.double().cpu() for each in (stream, last))
-    middle, end = before.mean(0), after.mean(0)
-    x, y = before - middle, after - end
+    middle = before.mean(0)
+    end = after.mean(0)
+    x = before - middle
+    y = after - end
     size = x.shape[1]
     held = RIDGE * x.square().sum() / size * torch.eye(size, dtype=x.dtype)
     added = torch.linalg.lstsq(x.T @ x + held, x.T @ (y - x)).solution.T
@@ -367,7 +377,8 @@ def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> F
     streams = _streams(model, read, lens.at)
     distances = np.zeros((2, 2, len(streams)))
     for some in streams.split(BATCH, 1):
-        own, weight = guesses(model, some[-1]), some.shape[1] / streams.shape[1]
+        own = guesses(model, some[-1])
+        weight = some.shape[1] / streams.shape[1]
         for which, read in enumerate((some, lens.read(some, lens.at))):
             for layer, vectors in enumerate(read):
                 other = guesses(model, vectors)

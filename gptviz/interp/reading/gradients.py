@@ -21,11 +21,14 @@ from gptviz.model import Config, Record, Transformer, build
 from gptviz.model.parts.residuals import RESIDUALS, Residual
 from gptviz.text import CharTokenizer
 
-GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
+GRADIENT = "gradient of the stream"
+STREAM = "stream"
+WEIGHTS = "gradient of the weights"
 QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
 OUT = "out"  # the place after the last block
 # What small untrained models read, and how many heads they have.
-LINES, HEADS = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc", 4
+LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
+HEADS = 4
 INITIAL_STD = 0.02  # what `model.builder.initialise` draws matrices with
 
 
@@ -123,7 +126,8 @@ def compare(
     have norms, but none on the stream itself: pre-norm, branch-norm and double-norm, as they were
     published. The arguments are those of `sizes` and `fresh`.
     """
-    tables, kinds = [], compared()
+    tables = []
+    kinds = compared()
     for residual, kind in kinds.items():
         has_norms_in_blocks = kind.steps[-1] == "add" and len(kind.steps) > 2
         own = replace(

@@ -69,9 +69,11 @@ def play(model: Transformer, ids: Sequence[int], first: int) -> Played:
 
 def played(logits: Logits, tokens: Sequence[int]) -> Played:
     """The game of a player with these logits [T, vocab_size] before each of the T `tokens`."""
-    exact, true = torch.from_numpy(logits).double(), torch.tensor(tokens)
+    exact = torch.from_numpy(logits).double()
+    true = torch.tensor(tokens)
     of_true = exact.gather(-1, true[:, None])  # [T, 1]
-    likelier, equal = (exact > of_true).sum(-1), (exact == of_true).sum(-1)
+    likelier = (exact > of_true).sum(-1)
+    equal = (exact == of_true).sum(-1)
     surprise = F.cross_entropy(exact, true, reduction="none") / math.log(2)
     return Played(logits, (likelier + (equal + 1) / 2).double().numpy(), surprise.numpy())
 
@@ -102,7 +104,8 @@ def bits_of_guesses(mean: float, choices: int) -> float:
     if mean == 1:
         return 0.0
     wrong = np.arange(choices)
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while low < (q := (low + high) / 2) < high:  # until no number lies between them
         weights = q**wrong
         low, high = (q, high) if weights @ wrong < (mean - 1) * weights.sum() else (low, q)

@@ -38,7 +38,9 @@ Ids = npt.NDArray[np.int64]
 
 # How many of the likeliest tokens are kept, and followed through all layers; and of those that led
 # after a layer.
-TOP, MOST_FOLLOWED, MOST_LED = 5, 20, 4
+TOP = 5
+MOST_FOLLOWED = 20
+MOST_LED = 4
 # At most this many logits are in memory at a time: 28 MB, which the allocator takes from freed
 # memory, not from the system.
 LOGITS_AT_ONCE = 7_000_000
@@ -128,7 +130,8 @@ def lens(
     flat = stream.flatten(0, 1)  # [layer · count, d_model]
     targets = torch.from_numpy(np.tile(true, len(stream))).to(stream.device)
     # the rows from `end` on are to be the model's own logits
-    error, end = 0.0, len(flat) - compared
+    error = 0.0
+    end = len(flat) - compared
     at_once = max(1, LOGITS_AT_ONCE // config.vocab_size)
     # The last layer comes first: the others need its guess.
     for done, start in enumerate(reversed(range(0, len(flat), at_once)), 1):
@@ -191,7 +194,8 @@ def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tens
     They are looked for in the `count` groups with the largest `maxima`, which is several times as
     quick as everywhere.
     """
-    groups, device = maxima.shape[1], logits.device
+    groups = maxima.shape[1]
+    device = logits.device
     within = torch.arange(logits.shape[1] // groups, device=device) * groups
     rest = torch.arange(len(within) * groups, logits.shape[1], device=device).expand(
         len(logits), -1
@@ -209,19 +213,25 @@ class _LogitSummary:
     """
 
     def __init__(self, n_layer: int, count: int, top: int) -> None:
-        self.shape, rows = (n_layer, count), n_layer * count
-        self.top, self.most = torch.zeros(rows, top, dtype=torch.int64), torch.zeros(rows, top)
-        self.entropy, self.true_probability = torch.zeros(rows), torch.full((rows,), torch.nan)
-        self.rank, self.final_probability = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
+        self.shape = (n_layer, count)
+        rows = n_layer * count
+        self.top = torch.zeros(rows, top, dtype=torch.int64)
+        self.most = torch.zeros(rows, top)
+        self.entropy = torch.zeros(rows)
+        self.true_probability = torch.full((rows,), torch.nan)
+        self.rank = torch.zeros(rows, dtype=torch.int64)
+        self.final_probability = torch.zeros(rows)
 
     def add(self, start: int, logits: Tensor, targets: Tensor) -> None:
         """The `logits` [n, vocab_size] of the rows from `start` on, and their true tokens, -1 if
         unknown; later layers first.
         """
-        count, at = self.top.shape[1], slice(start, start + len(logits))
+        count = self.top.shape[1]
+        at = slice(start, start + len(logits))
         cached = CACHED * torch.get_num_threads() // logits.shape[1]
         at_once = max(1, cached) if logits.device.type == "cpu" else len(logits)
-        maxima, sums = list[Tensor](), list[Tensor]()
+        maxima = list[Tensor]()
+        sums = list[Tensor]()
         mine = logits.gather(1, targets.clamp(min=0)[:, None])  # [n, 1]
         below, weights = (torch.empty_like(logits[:at_once]) for _ in range(2))
         for some, own in zip(logits.split(at_once), mine.split(at_once), strict=True):
@@ -258,7 +268,8 @@ def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tenso
     largest = logits.amax(-1, keepdim=True)
     torch.sub(logits, largest, out=below).clamp_(min=LEAST_LOGIT)  # at most 0
     torch.exp(below, out=weights)
-    whole, weighed = weights.sum(-1), below.mul_(weights).sum(-1)
+    whole = weights.sum(-1)
+    weighed = below.mul_(weights).sum(-1)
     above = torch.gt(logits, mine, out=weights).sum(-1)
     return torch.stack((largest[:, 0], whole, weighed, above))
 

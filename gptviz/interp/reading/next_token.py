@@ -152,9 +152,12 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
         with progress.part(0, 2):
             model(*one_row(model, ids), tap=watch, logits_at=slice(-1, None))
         (states,) = streams
-    count, most = len(ids), min(n, model.config.vocab_size)
-    probability, surest = np.full(count, np.nan), np.full(count, np.nan)
-    likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)
+    count = len(ids)
+    most = min(n, model.config.vocab_size)
+    probability = np.full(count, np.nan)
+    surest = np.full(count, np.nan)
+    likely = np.zeros((count, most), np.int64)
+    likely_probability = np.full((count, most), np.nan)
     at_once = max(1, MOST_LOGITS // model.config.vocab_size)
     for start in range(0, count, at_once):
         guess = (

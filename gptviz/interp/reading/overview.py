@@ -197,7 +197,8 @@ class _Looks:
         """The same of some rows. Only they are computed with at a time: large arrays that come and
         go leave holes in the memory of a server's threads, which the machine does not get back.
         """
-        rows, visible = values[at], None if seen is None else seen[at]
+        rows = values[at]
+        visible = None if seen is None else seen[at]
         facts = {
             "entropy": torch.special.entr(rows).sum(-1),
             "small": pooled(rows, visible, self.pool),

@@ -111,16 +111,20 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
     """
     if not has_vectors(kind):
         raise ValueError(f"{kind} positions are not vectors")
-    part, at = encoding(model, kind, block), slice(0, min(model.config.context_length, LONGEST))
+    part = encoding(model, kind, block)
+    at = slice(0, min(model.config.context_length, LONGEST))
     device = model.embed.weight.device
-    places, name = list(shown(model.config)), "position"
+    places = list(shown(model.config))
+    name = "position"
     if isinstance(part, Relative):
         reach = min(part.reach, LONGEST - 1)
         first = 0 if model.config.mask == "causal" else -reach
         # [distance, H · d_head]
         joined = part.table.flatten(0, 1).T[part.reach + first : part.reach + reach + 1]
         step = math.ceil(len(joined) / MOST_SHOWN)
-        values, places, name = joined[::step], list(range(first, reach + 1, step)), "distance"
+        values = joined[::step]
+        places = list(range(first, reach + 1, step))
+        name = "distance"
     elif part.acts_on == "embedding":
         zero = torch.zeros(1, at.stop, model.config.d_model, device=device)
         values = part.embed(zero, at, IDENTITY)[0, places]  # [position, d_model]
@@ -199,7 +203,8 @@ def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> Label
         raise ValueError(
             f"{kind} positions add no number to a score that depends only on the distance"
         )
-    part, length = encoding(model, kind, block), min(model.config.context_length, LONGEST)
+    part = encoding(model, kind, block)
+    length = min(model.config.context_length, LONGEST)
     heads = model.config.n_head
     last = slice(length - 1, length)
     nothing = torch.zeros(1, heads, 1, length, device=model.embed.weight.device)

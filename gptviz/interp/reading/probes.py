@@ -34,22 +34,29 @@ FROM_TEXT = {
     **{f"before-{back}": f"The token {back} before" for back in range(1, 5)},
 }
 # The label of the last token of each text of a table with the columns text and label.
-TABLE, OF_TABLE = "table", "A table of yours"
-FURTHEST_IN_WORD, MOST_CLASSES = 5, 20
+TABLE = "table"
+OF_TABLE = "A table of yours"
+FURTHEST_IN_WORD = 5
+MOST_CLASSES = 20
 QUOTES = '“”"'
 # The most tokens that are read, and the most bytes of the stream at them; the fewest tokens with a
 # label, and of these the fewest held out.
-MOST_TOKENS, MOST_BYTES = 8_192, 2**30
-FEWEST, FEWEST_HELD_OUT = 20, 5
+MOST_TOKENS = 8_192
+MOST_BYTES = 2**30
+FEWEST = 20
+FEWEST_HELD_OUT = 5
 # The share of the tokens, the last ones, that the probe is tested on; it is fitted to the others. The
 # layer that is named is chosen by a probe of the first `CHOOSING` of these.
-HELD_OUT, CHOOSING = 0.25, 0.8
+HELD_OUT = 0.25
+CHOOSING = 0.8
 # A label has appeared where a probe has come so far from the commonest label to what the best layer
 # gives.
 APPEARED = 0.9
 # A label can be read where a probe is right at so many more of the tokens than the commonest label.
 READABLE = 0.05
-PROBE, CONTROL, COMMONEST = "probe", "control task", "always the commonest"
+PROBE = "probe"
+CONTROL = "control task"
+COMMONEST = "always the commonest"
 
 
 @dataclass(frozen=True)

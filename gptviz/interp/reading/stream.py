@@ -18,7 +18,8 @@ from gptviz.model.parts.residuals import RESIDUALS
 from .embeddings import Projection, Vectors, aligned, project
 from .layers import Layer, is_parallel, layers, stream_of, trace_stream
 
-SIZE, ALONG = "size", "along"
+SIZE = "size"
+ALONG = "along"
 # A vector shorter than this has no direction.
 NOTHING = 1e-12
 
@@ -54,7 +55,9 @@ def stream(
     also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
     trace = trace_stream(model, ids, source, also=also, last=count)
     states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
-    every, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
+    every = layers(config)
+    positions = range(len(ids) - count, len(ids))
+    shown = tuple(ids[-count:])
     if not parallel:
         writers = tuple(layer.name for layer in every[1:])
         return StreamSummary(

@@ -25,7 +25,8 @@ from .unit import Unit
 
 # How many places with the highest, and with the lowest, numbers are kept of each unit, at most one
 # of each SEGMENT tokens.
-MOST_PLACES, SEGMENT = 8, 32
+MOST_PLACES = 8
+SEGMENT = 32
 # Bins of a histogram, from -reach to reach.
 BINS = 64
 SMALLEST_REACH = 2.0**-20
@@ -113,7 +114,8 @@ class Activity:
         """How many tokens have a number in each bin (2 · reach / BINS wide, called by its lower
         end), without empty ends.
         """
-        counts, reach = self.counts[unit], float(self.reach[unit])
+        counts = self.counts[unit]
+        reach = float(self.reach[unit])
         filled = np.flatnonzero(counts)
         some = slice(filled[0], filled[-1] + 1) if len(filled) else slice(BINS // 2, BINS // 2 + 1)
         edges = np.linspace(-reach, reach, BINS + 1)[some]
@@ -142,12 +144,12 @@ class Observation:
     """What is kept while a text is read; `rows` are those of `Activity`."""
 
     def __init__(self, observable: Observable, rows: Sequence[Tensor] = ()) -> None:
-        self.observable, self.rows, n_unit = observable, tuple(rows), len(observable.lengths)
+        self.observable = observable
+        self.rows = tuple(rows)
+        n_unit = len(observable.lengths)
         self.n_tokens = 0
-        self.above, self.size = (
-            torch.zeros(n_unit, dtype=torch.long),
-            torch.zeros(n_unit, dtype=torch.float64),
-        )
+        self.above = torch.zeros(n_unit, dtype=torch.long)
+        self.size = torch.zeros(n_unit, dtype=torch.float64)
         # Highest numbers, and highest of those with the sign turned round: [side, rank, unit].
         self.values = torch.full((2, MOST_PLACES, n_unit), -torch.inf)
         self.places = torch.zeros(2, MOST_PLACES, n_unit, 2, dtype=torch.long)
@@ -163,7 +165,9 @@ class Observation:
         """Take in the numbers [rows, T, unit] of rows `ids` [rows, T] of the text, the first of
         which has the number `first_row`.
         """
-        flat, tokens = numbers.flatten(0, 1), ids.flatten()  # [tokens, unit], [tokens]
+        # [tokens, unit], [tokens]
+        flat = numbers.flatten(0, 1)
+        tokens = ids.flatten()
         self.n_tokens += len(flat)
         self.above += (flat > 0).sum(0)
         self.size += flat.abs().sum(0, dtype=torch.float64)
@@ -183,7 +187,8 @@ class Observation:
         self.counts.scatter_add_(1, bins, torch.ones_like(bins))
 
     def _keep_extremes(self, side: int, numbers: Tensor, first_row: int) -> None:
-        values, places = [self.values[side]], [self.places[side]]
+        values = [self.values[side]]
+        places = [self.places[side]]
         for start in range(0, numbers.shape[1], SEGMENT):
             best = numbers[:, start : start + SEGMENT].max(1)  # [rows, unit] each
             rows = torch.arange(first_row, first_row + len(numbers))[:, None].expand_as(
@@ -227,7 +232,8 @@ def observe(observable: Observable, rows: Sequence[Tensor]) -> Iterator[Observat
     ValueError if a row is longer than the context.
     """
     observation = Observation(observable, rows)
-    start, of = 0, sum(map(len, rows))
+    start = 0
+    of = sum(map(len, rows))
     while start < len(rows):
         length = len(rows[start])
         most = max(1, AT_ONCE // max(length * observable.room(length), 1))

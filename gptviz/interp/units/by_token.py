@@ -37,7 +37,8 @@ def neurons_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor
     """The neurons of all blocks that add most to the logit of a token, the largest first; a
     ValueError for a classifier.
     """
-    wanted, writers = _direction(model, token), list[WritesFor]()
+    wanted = _direction(model, token)
+    writers = list[WritesFor]()
     for block in range(model.config.n_layer if model.config.mlp_size else 0):
         values, at = (wanted @ columns(model, block)).topk(min(most, model.config.mlp_size))
         writers += [
@@ -52,7 +53,9 @@ def heads_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor]:
     """The heads of all blocks that add most to the logit of a token, each by the token that makes
     it add most, the largest first. A ValueError if the model does not guess tokens.
     """
-    wanted, embed, writers = _direction(model, token), model.embed.weight, list[WritesFor]()
+    wanted = _direction(model, token)
+    embed = model.embed.weight
+    writers = list[WritesFor]()
     for block in range(model.config.n_layer):
         of = matrices(model, block)
         through = ((wanted @ of.output)[:, None] @ of.value)[:, 0]  # [H, d_model]
@@ -74,6 +77,7 @@ def _direction(model: Transformer, token: int) -> Tensor:
     """
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: nothing in it writes for a token")
-    final, unembed = model.head.final_norm, model.head.unembed.weight
+    final = model.head.final_norm
+    unembed = model.head.unembed.weight
     assert final is None or isinstance(final, Norm)
     return read_through(final, (unembed[token].float() - unembed.float().mean(0))[None])[0]

@@ -36,7 +36,8 @@ def observable_heads(model: Transformer, block: int, side: HeadSide = "query") -
     # ‖W_O z‖ = ‖R z‖, where W_O = Q R with orthonormal columns Q: a matrix of a head's own few
     # numbers takes the place of W_O.
     small = torch.linalg.qr(matrices(model, block).output).R  # [H, d_head or less, d_head]
-    path, group = f"blocks.{block}.attention", config.n_head // config.key_heads
+    path = f"blocks.{block}.attention"
+    group = config.n_head // config.key_heads
 
     def at_queries(ids: Tensor) -> Tensor:
         (z,) = read_until(model, ids, f"{path}.z")  # [B, H, T, d_head]

@@ -32,7 +32,8 @@ from .unit import Unit
 Stack = Literal["encoder", "decoder", "cross"]
 # Repeated random tokens: how many different ones there are before the same come again, and in how
 # many sequences.
-MOST_REPEATED, N_SEQUENCES = 25, 8
+MOST_REPEATED = 25
+N_SEQUENCES = 8
 # The most tokens of a text that are scored: every score is a mean over many queries already.
 MOST_TOKENS = 1024
 
@@ -322,7 +323,8 @@ def _scored(
     visible = iter(_visible(model, ids, source, crosses=crosses))
 
     def see(_name: str, value: Tensor) -> None:
-        of_block, patterns = next(visible), value.float().cpu()
+        of_block = next(visible)
+        patterns = value.float().cpu()
         # Only so many heads at a time that the arrays computed from their patterns stay small.
         some = patterns.split(max(1, AT_ONCE // patterns[:, 0].numel()), dim=1)
         each = [_of_block(heads, weighed, of_block) for heads in some]

@@ -47,7 +47,8 @@ def matrices(model: Transformer, block: int) -> Matrices:
     """The matrices of the heads of a block, in float32, with the linear part of the norms beside
     them.
     """
-    config, part = model.config, model.blocks[block]
+    config = model.config
+    part = model.blocks[block]
     before, after = norms_of(part.get_submodule("attention_residual"))
     stacked = read_through(before, part.get_parameter("attention.qkv.weight").detach().float())
     sizes = [config.n_head, config.key_heads, config.key_heads]
@@ -84,7 +85,9 @@ def copying(model: Transformer) -> Float64Array:
         )
     # W_Uᵀ W_E [d_model, d_model], with the linear part of the norms beside them, in pieces of the
     # vocabulary.
-    final, embed, unembed = model.head.final_norm, model.embed.weight, model.head.unembed.weight
+    final = model.head.final_norm
+    embed = model.embed.weight
+    unembed = model.head.unembed.weight
     assert final is None or isinstance(final, Norm)
     mean = unembed.detach().float().mean(0)
     through = embed.new_zeros(model.config.d_model, model.config.d_model, dtype=torch.float32)
@@ -128,7 +131,8 @@ def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
     NaN where the reader does not stand behind the writer. Without residual connections a head reads
     only what the block just before it wrote, and nothing at all where an MLP stands between.
     """
-    config, adds = model.config, "add" in RESIDUALS[model.config.residual].steps
+    config = model.config
+    adds = "add" in RESIDUALS[model.config.residual].steps
     values = np.full((config.n_layer, config.n_head, config.n_layer, config.n_head), np.nan)
     size = min(config.head_size, config.d_model)
     # The writers of all blocks side by side: a reading block is multiplied with all before it at
@@ -147,7 +151,8 @@ def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
         )
         if first < later:
             # [d_model, heads, d_head]
-            readers, before = _unit(_reader(of, reads)), writers[:, first:later].flatten(1, 2)
+            readers = _unit(_reader(of, reads))
+            before = writers[:, first:later].flatten(1, 2)
             products = readers.flatten(0, 1) @ before.flatten(1)  # [H · d_head, heads · d_head]
             norms = (
                 products.view(*readers.shape[:2], *before.shape[1:]).square_().sum((1, 3)).sqrt()

@@ -23,7 +23,8 @@ from .operations import PARTS, part_of
 
 # The batches and lengths that are followed. Bytes are a sum of products of B and T, at most B · T²:
 # so these decide all numbers.
-_BATCHES, _LENGTHS = (2, 3), (2, 3, 4)
+_BATCHES = (2, 3)
+_LENGTHS = (2, 3, 4)
 _LOSS = "loss"
 
 
@@ -113,7 +114,8 @@ def _by_part(config: Config, batch: int, tokens: int) -> dict[str, int]:
     further block adds.
     """
     period = 1 if config.window is None else len(config.window_pattern)
-    blocks, encoder_blocks = min(config.n_layer, period + 1), min(config.n_encoder_layer, 2)
+    blocks = min(config.n_layer, period + 1)
+    encoder_blocks = min(config.n_encoder_layer, 2)
     few = replace(config, n_layer=blocks, n_encoder_layer=encoder_blocks)
     more = {
         f"blocks.{blocks - 1}.": config.n_layer - blocks,

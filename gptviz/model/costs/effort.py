@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from ..transformer import Transformer
 
 # Levels of effort, in multiplications. On two cores they take about 0.2, 0.5, 1, 2 and 5 seconds.
-LEAST, LITTLE, SOME, MUCH, MOST = 3e9, 1e10, 2e10, 3e10, 1e11
+LEAST = 3e9
+LITTLE = 1e10
+SOME = 2e10
+MUCH = 3e10
+MOST = 1e11
 
 
 def n_parameters(model: Transformer) -> int:

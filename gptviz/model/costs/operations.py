@@ -174,7 +174,8 @@ def _factors(config: Config) -> dict[_Factors, int]:
         elif isinstance(part, Linear):
             # How many vectors it multiplies; none where the head reads nothing.
             holder, _, name = path.rpartition(".")
-            owner, rows = model.get_submodule(holder), "B" + tokens
+            owner = model.get_submodule(holder)
+            rows = "B" + tokens
             if isinstance(owner, Head):
                 rows = {"tokens": rows, "text": "B", "nothing": ""}[
                     owner.layers_read.get(name, "tokens")

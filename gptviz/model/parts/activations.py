@@ -19,7 +19,8 @@ class Activation(ModelPart):
 class ReLU(Activation):
     """max(0, x) (Nair & Hinton 2010)."""
 
-    title, equation = "ReLU", "max(0, x)"
+    title = "ReLU"
+    equation = "max(0, x)"
     about = "Keeps positive numbers and makes all others 0."
 
     def forward(self, x: Tensor) -> Tensor:
@@ -31,7 +32,8 @@ class GELU(Activation):
     2016).
     """
 
-    title, equation = "GELU", "x · Φ(x)"
+    title = "GELU"
+    equation = "x · Φ(x)"
     about = (
         "A smooth ReLU: each number times the probability that a normally distributed number is "
         "below it."
@@ -44,7 +46,8 @@ class GELU(Activation):
 class GELUTanh(Activation):
     """GELU by its tanh approximation, the one GPT-2 was trained with (Hendrycks & Gimpel 2016)."""
 
-    title, equation = "GELU (tanh)", "½ · x · (1 + tanh(√(2 / π) · (x + 0.044715 · x³)))"
+    title = "GELU (tanh)"
+    equation = "½ · x · (1 + tanh(√(2 / π) · (x + 0.044715 · x³)))"
     about = "An approximation of GELU, the one that GPT-2 was trained with."
 
     def forward(self, x: Tensor) -> Tensor:
@@ -54,7 +57,8 @@ class GELUTanh(Activation):
 class SiLU(Activation):
     """x · σ(x), with σ the logistic function; also called swish (Elfwing et al. 2017)."""
 
-    title, equation = "SiLU", "x · σ(x)"
+    title = "SiLU"
+    equation = "x · σ(x)"
     about = "A smooth ReLU: each number times the logistic function of it."
 
     def forward(self, x: Tensor) -> Tensor:
@@ -64,7 +68,8 @@ class SiLU(Activation):
 class ReLU2(Activation):
     """max(0, x)² (So et al. 2021)."""
 
-    title, equation = "ReLU²", "max(0, x)²"
+    title = "ReLU²"
+    equation = "max(0, x)²"
     about = "The square of ReLU: large numbers count for more."
 
     def forward(self, x: Tensor) -> Tensor:

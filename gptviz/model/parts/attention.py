@@ -101,7 +101,8 @@ class LayerCache:
         """Have room for the positions `at`, the first that are not kept yet."""
         if at.stop > self.keys.shape[2]:
             larger = self._with_room(room_for(at.stop), at.start)
-            self.keys, self.values = larger.keys, larger.values
+            self.keys = larger.keys
+            self.values = larger.values
 
     def extend(self, k: Tensor, v: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Keep k and v [B, n_kv_head, T, d_head] of the positions `at`; return views of all up to
@@ -134,7 +135,8 @@ class KVCache:
         room: int | None = None,
     ) -> None:
         room = min(config.context_length, room_for(room or 1))
-        heads, size = config.key_heads, config.head_size
+        heads = config.key_heads
+        size = config.head_size
         self.layers = [
             LayerCache(batch, heads, room, size, device, dtype) for _ in range(config.n_layer)
         ]
@@ -189,7 +191,8 @@ class AttentionBase(LightCall):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.head_size, self.scale = config.head_size, config.scale
+        self.head_size = config.head_size
+        self.scale = config.scale
         self.output = Linear(
             config.n_head * config.head_size, config.d_model, bias=config.output_bias
         )
@@ -258,7 +261,8 @@ class Attention(AttentionBase):
             (config.n_head + 2 * config.key_heads) * config.head_size,
             bias=config.qkv_bias,
         )
-        self.n_head, self.key_heads = config.n_head, config.key_heads
+        self.n_head = config.n_head
+        self.key_heads = config.key_heads
         self.looks_ahead = config.mask != "causal"
         self.positions = positions
         self.value_embed = ValueEmbedding(config) if embeds_values else None
@@ -282,7 +286,8 @@ class Attention(AttentionBase):
             cache: keys and values of all tokens before them; those of x are added to it.
         """
         stacked = self.heads(self.qkv(x))  # [B, H + 2 n_kv_head, T, d_head]
-        n_head, key_heads = self.n_head, self.key_heads
+        n_head = self.n_head
+        key_heads = self.key_heads
         unturned, v = stacked.split_with_sizes((n_head + key_heads, key_heads), dim=1)
         turned = self.positions.turn(self.qk_norm(unturned), at)  # [B, H + n_kv_head, T, d_head]
         q, k = turned.split_with_sizes((n_head, key_heads), dim=1)
@@ -382,6 +387,7 @@ class CrossAttention(AttentionBase):
                 cache.cross = k, v
         else:
             k, v = cache.cross
-        k, v = tap("k", k), tap("v", v)
+        k = tap("k", k)
+        v = tap("v", v)
         scores = self.grouped(q * self.scale, k.transpose(-2, -1))  # [B, H, T, S]
         return self.write(self.read(self.shares(scores, memory.blocked, tap), v, tap), tap)

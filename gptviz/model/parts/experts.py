@@ -41,7 +41,8 @@ class MixtureOfExperts(ModelPart):
     expert was not chosen. Only the chosen experts are computed.
     """
 
-    title, equation = "Experts", "Σ weight_e · down_e(activation(gate_e(x)) · up_e(x))"
+    title = "Experts"
+    equation = "Σ weight_e · down_e(activation(gate_e(x)) · up_e(x))"
     about = (
         "A mixture of experts: many gated MLPs side by side, of which a router chooses a few for "
         "each token and weighs what they "
@@ -50,7 +51,8 @@ class MixtureOfExperts(ModelPart):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self.n_active, self.normed = settings.n_active, settings.expert_norm
+        self.n_active = settings.n_active
+        self.normed = settings.expert_norm
         self.router = Linear(settings.d_model, settings.n_expert, bias=False)
         self.experts = nn.ModuleList(
             Expert(settings, settings.expert_size) for _ in range(settings.n_expert)
@@ -83,7 +85,9 @@ class MixtureOfExperts(ModelPart):
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
         weights = self.weights(x, tap).flatten(0, -2)  # [B · T, expert]
-        rows, chosen = x.flatten(0, -2), list(self._chosen(weights))  # [B · T, d_model]
+        # [B · T, d_model]
+        rows = x.flatten(0, -2)
+        chosen = list(self._chosen(weights))
         made = rows.new_zeros(len(rows), self.columns[-1].stop)
         for number, expert, at in chosen:
             made[at, self.columns[number]] = (
@@ -93,7 +97,8 @@ class MixtureOfExperts(ModelPart):
         neurons = tap("neurons", made)  # [B, T, d_mlp]
         if neurons is not made:  # an edit may have made neurons of other experts active
             chosen = list(self._chosen(torch.ones_like(weights)))
-        active, out = neurons.flatten(0, -2), torch.zeros_like(rows)
+        active = neurons.flatten(0, -2)
+        out = torch.zeros_like(rows)
         for number, expert, at in chosen:
             out[at] += expert.down(active[at, self.columns[number]]).to(out)
         return tap("out", out.view_as(x))  # [B, T, d_model]

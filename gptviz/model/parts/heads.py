@@ -44,7 +44,8 @@ class Head(ModelPart):
 class EncoderHead(Head):
     """The stream itself: what an encoder hands to a decoder."""
 
-    title, equation = "Memory", "memory = x"
+    title = "Memory"
+    equation = "memory = x"
     about = "Hands the stream to a decoder as it is."
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
@@ -55,7 +56,8 @@ class EncoderHead(Head):
 class Unembed(Head):
     """logits = W_U · norm(x) (+ b), with the final norm and the cap where the config has them."""
 
-    title, equation = "Unembed", "logits = x · W_Uᵀ"
+    title = "Unembed"
+    equation = "logits = x · W_Uᵀ"
     about = (
         "Every token of the vocabulary gets a score to come next; the softmax of them is the guess."
     )
@@ -79,7 +81,8 @@ class Flatten(Head):
     Padding has no share.
     """
 
-    title, equation = "Flatten", "shares[t, label] = number[t] · W_label[label, t]"
+    title = "Flatten"
+    equation = "shares[t, label] = number[t] · W_label[label, t]"
     about = "Every token becomes one number, and a label weighs these numbers by their place."
     classifies = has_shares = True
     layers_read = MappingProxyType({"label": "nothing"})
@@ -104,7 +107,8 @@ class Mean(Head):
     exact here too.
     """
 
-    title, equation = "Mean", "shares = x · W_labelᵀ / T"
+    title = "Mean"
+    equation = "shares = x · W_labelᵀ / T"
     about = "A label is a linear function of the mean of all tokens' vectors."
     classifies = has_shares = True
     #: the number that the sum over this many tokens is divided by
@@ -133,7 +137,8 @@ class ScaledSum(Mean):
     that of T different words has the length √T.
     """
 
-    title, equation = "Scaled sum", "shares = x · W_labelᵀ / √T"
+    title = "Scaled sum"
+    equation = "shares = x · W_labelᵀ / √T"
     about = (
         "A label is a linear function of the sum of all tokens' vectors, divided by the root of "
         "their number."
@@ -149,7 +154,8 @@ class First(Head):
     its own in a logit.
     """
 
-    title, equation = "First token", "pooled = tanh(W_pool · x[0] + b_pool)"
+    title = "First token"
+    equation = "pooled = tanh(W_pool · x[0] + b_pool)"
     about = (
         "A layer with a tanh reads the vector of the first token, and a label is a linear "
         "function of what it makes of it."
@@ -173,7 +179,8 @@ class First(Head):
 class FirstReLU(First):
     """As `First`, with ReLU for the tanh (DistilBERT, Sanh et al. 2019)."""
 
-    title, equation = "First token, ReLU", "pooled = max(0, W_pool · x[0] + b_pool)"
+    title = "First token, ReLU"
+    equation = "pooled = max(0, W_pool · x[0] + b_pool)"
     about = (
         "A layer with a ReLU reads the vector of the first token, and a label is a linear "
         "function of what it makes of it."

@@ -33,10 +33,8 @@ class Mask(ModelPart):
 class CausalMask(Mask):
     """Hides every key after the query."""
 
-    title, equation = (
-        "Causal",
-        "mask(scores)[query, key] = −∞ where the key is after the query, else scores",
-    )
+    title = "Causal"
+    equation = "mask(scores)[query, key] = −∞ where the key is after the query, else scores"
     about = "Hides from every query the tokens after it."
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
@@ -72,7 +70,8 @@ class WindowMask(CausalMask):
 class FullMask(Mask):
     """Hides only padding."""
 
-    title, equation = "Full", "mask(scores)[query, key] = −∞ where the key is padding, else scores"
+    title = "Full"
+    equation = "mask(scores)[query, key] = −∞ where the key is padding, else scores"
     about = "Hides from every query the padding that fills up shorter texts."
     only_padding = True
 

@@ -14,7 +14,8 @@ from .part import Linear, ModelPart, Settings
 class MLP(ModelPart):
     """W_down · activation(W_up · x + b) + b, of every position by itself."""
 
-    title, equation = "Plain", "down(activation(up(x)))"
+    title = "Plain"
+    equation = "down(activation(up(x)))"
     about = (
         "Every token's vector is made wider, passed number by number through the activation, and "
         "brought back to the width of "
@@ -42,7 +43,8 @@ class MLP(ModelPart):
 class GatedMLP(MLP):
     """W_down · (activation(W_gate · x) ⊙ W_up · x), of every position by itself (Shazeer 2020)."""
 
-    title, equation = "Gated", "down(activation(gate(x)) · up(x))"
+    title = "Gated"
+    equation = "down(activation(gate(x)) · up(x))"
     about = (
         "Every token's vector is made wider twice: one result, passed through the activation, "
         "decides how much of the other one "
@@ -58,7 +60,9 @@ class GatedMLP(MLP):
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
-        passed, up = self.activation(self.gate(x)), self.up(x)  # [B, T, d_mlp] each
+        # [B, T, d_mlp] each
+        passed = self.activation(self.gate(x))
+        up = self.up(x)
         # Memory that was written a moment ago is faster than fresh memory, but derivatives need
         # what was in it.
         # [B, T, d_mlp]

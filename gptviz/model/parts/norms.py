@@ -67,7 +67,8 @@ class Norm(ModelPart):
 class LayerNorm(Norm):
     """(x - mean) / √(variance + ε), times a gain, plus a bias (Ba et al. 2016)."""
 
-    title, equation = "LayerNorm", "(x − mean) / √(variance + ε)"
+    title = "LayerNorm"
+    equation = "(x − mean) / √(variance + ε)"
     about = "Subtracts the mean of a vector's numbers and divides by their standard deviation."
 
     def forward(self, x: Tensor) -> Tensor:
@@ -84,7 +85,8 @@ class LayerNorm(Norm):
 class RMSNorm(Norm):
     """x / √(mean of squares + ε), times a gain; it has no bias (Zhang & Sennrich 2019)."""
 
-    title, equation = "RMSNorm", "x / √(mean of squares + ε)"
+    title = "RMSNorm"
+    equation = "x / √(mean of squares + ε)"
     about = "Divides a vector's numbers by their root mean square."
     may_have_bias = False
     usual_eps = 1e-6

@@ -75,7 +75,9 @@ class PositionEncoding(ModelPart):
 class NoPositions(PositionEncoding):
     """Nothing is added: a causal model can still tell order from how much each token sees."""
 
-    title, equation, acts_on = "No", "", "nothing"
+    title = "No"
+    equation = ""
+    acts_on = "nothing"
     about = (
         "Nothing tells the model where a token stands; under a causal mask it still learns "
         "something, since each token sees one "
@@ -86,7 +88,9 @@ class NoPositions(PositionEncoding):
 class Learned(PositionEncoding):
     """x + P[at]: one trained vector per position (GPT-1, Radford et al. 2018)."""
 
-    title, equation, acts_on = "Learned", "positions[t] = W_P[t]", "embedding"
+    title = "Learned"
+    equation = "positions[t] = W_P[t]"
+    acts_on = "embedding"
     about = "A vector for each place in the text, learned, so that the model can tell order."
     tensors = (NamedTensor("table.weight", "W_P", ("position", "d_model")),)
     is_trained = True
@@ -125,7 +129,8 @@ def sinusoid(length: int, d_model: int, base: float = 10_000.0) -> Tensor:
 class Sinusoidal(PositionEncoding):
     """x + S[at]: fixed sines and cosines of falling frequency (Vaswani et al. 2017)."""
 
-    title, acts_on = "Sinusoidal", "embedding"
+    title = "Sinusoidal"
+    acts_on = "embedding"
     equation = (
         "positions[t, 2i] = sin(t / 10000^(2i / d_model)), positions[t, 2i + 1] = cos(t / "
         "10000^(2i / d_model))"
@@ -190,7 +195,8 @@ class RotaryScaling:
     equation is the new frequency of a pair of numbers.
     """
 
-    title, equation = "None", ""
+    title = "None"
+    equation = ""
     about = "Positions turn as they did in training."
 
     @staticmethod
@@ -204,7 +210,8 @@ class RotaryScaling:
 class LinearScaling(RotaryScaling):
     """All positions are slowed down alike (Chen et al. 2023)."""
 
-    title, equation = "Linear", "frequency / factor"
+    title = "Linear"
+    equation = "frequency / factor"
     about = "All positions are slowed down by one factor."
 
     @staticmethod
@@ -238,7 +245,8 @@ class Llama3Scaling(RotaryScaling):
 
 # Of Llama 3's scaling: with fewer waves than this in the first context a pair is slowed down, with
 # more than that it is kept.
-LLAMA3_SLOW, LLAMA3_FAST = 1.0, 4.0
+LLAMA3_SLOW = 1.0
+LLAMA3_FAST = 4.0
 ROTARY_SCALINGS: dict[str, type[RotaryScaling]] = {
     "none": RotaryScaling,
     "linear": LinearScaling,
@@ -277,7 +285,8 @@ class Rotary(PositionEncoding):
     al. 2021).
     """
 
-    title, acts_on = "Rotary", "query and key"
+    title = "Rotary"
+    acts_on = "query and key"
     equation = (
         "rotate(x)[t] = x[t] · cos[t] + swapped(x)[t] · sin[t], where swapped exchanges the "
         "halves of x"
@@ -299,7 +308,8 @@ class Rotary(PositionEncoding):
 
     @classmethod
     def about_of(cls, settings: Settings) -> str:
-        pairs, turned = settings.head_size // 2, turned_pairs(settings)
+        pairs = settings.head_size // 2
+        turned = turned_pairs(settings)
         if not turned:
             return f"{cls.about} Of so small a share of {pairs} pairs none is turned."
         says = (
@@ -351,7 +361,8 @@ class Rotary(PositionEncoding):
         """The queries or keys `heads` [B, H, T, d_head], turned by these angles."""
         swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
         if cos.dtype != heads.dtype:
-            cos, sin = cos.to(heads.dtype), sin.to(heads.dtype)
+            cos = cos.to(heads.dtype)
+            sin = sin.to(heads.dtype)
         return swapped.mul_(sin).addcmul_(heads, cos)  # `roll` gave numbers of its own
 
     def without_effect(self) -> Self:
@@ -387,7 +398,8 @@ class Relative(ByDistance):
     little), so that pattern · v stays the whole of a head's output.
     """
 
-    title, equation = "Relative", "q · R[query − key] / √d_head"
+    title = "Relative"
+    equation = "q · R[query − key] / √d_head"
     about = (
         "A learned vector per head and distance: a query's product with it is added to the score."
     )
@@ -419,7 +431,8 @@ class Alibi(ByDistance):
     2021).
     """
 
-    title, equation = "ALiBi", "−slope · |query − key|"
+    title = "ALiBi"
+    equation = "−slope · |query − key|"
     about = "The further apart two tokens are, the lower their score: a fixed slope per head."
     tensors = (NamedTensor("slopes", "slope", ("head",)),)
     slopes: Tensor

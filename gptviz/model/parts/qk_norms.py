@@ -60,7 +60,8 @@ class _Whole(_Separate):
 
     def forward(self, stacked: Tensor) -> Tensor:
         side_by_side = stacked.transpose(1, 2)  # [B, T, n_head + n_kv_head, d_head]
-        q, k = side_by_side[:, :, : self.n_head], side_by_side[:, :, self.n_head :]
+        q = side_by_side[:, :, : self.n_head]
+        k = side_by_side[:, :, self.n_head :]
         # [B, T, (n_head + n_kv_head) · d_head]
         normed = torch.cat((self.q(q.flatten(2)), self.k(k.flatten(2))), dim=-1)
         return normed.view_as(side_by_side).transpose(1, 2)
@@ -69,7 +70,8 @@ class _Whole(_Separate):
 class NoQKNorm(QKNorm):
     """Queries and keys stay as they are."""
 
-    title, equation = "None", ""
+    title = "None"
+    equation = ""
     about = "Queries and keys stay as they are."
     crosses = True
     new = staticmethod(_Unchanged)
@@ -80,7 +82,9 @@ class SharedQKNorm(QKNorm):
     2020).
     """
 
-    title, equation, names = "Shared", "norm(x)", ("qk",)
+    title = "Shared"
+    equation = "norm(x)"
+    names = ("qk",)
     about = (
         "One norm over the numbers of a head, with one gain for all queries and keys of a block."
     )
@@ -93,7 +97,9 @@ class SeparateQKNorm(QKNorm):
     3, Gemma 3).
     """
 
-    title, equation, names = "Separate", "norm_q(x) of a query, norm_k(x) of a key", ("q", "k")
+    title = "Separate"
+    equation = "norm_q(x) of a query, norm_k(x) of a key"
+    names = ("q", "k")
     about = "A norm over the numbers of a head, with one gain for queries and another for keys."
     new = staticmethod(_Separate)
 
@@ -103,11 +109,9 @@ class WholeQKNorm(QKNorm):
     2).
     """
 
-    title, equation, names = (
-        "Whole",
-        "norm_q(all queries of a token), norm_k(all its keys)",
-        ("q", "k"),
-    )
+    title = "Whole"
+    equation = "norm_q(all queries of a token), norm_k(all its keys)"
+    names = ("q", "k")
     is_whole = True
     about = (
         "A norm over the numbers of all heads at once, with a gain for queries and another for "

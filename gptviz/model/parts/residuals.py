@@ -57,7 +57,9 @@ class Residual(ModelPart):
 class NoResidual(Residual):
     """f(x): the sublayer replaces the stream (the first rungs of the ladder)."""
 
-    title, equation, steps = "No residual", "f(x)", ("sublayer",)
+    title = "No residual"
+    equation = "f(x)"
+    steps = ("sublayer",)
     about = "The sublayer replaces the stream."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -67,7 +69,9 @@ class NoResidual(Residual):
 class Plain(Residual):
     """x + f(x) (He et al. 2015)."""
 
-    title, equation, steps = "Plain", "x + f(x)", ("sublayer", "add")
+    title = "Plain"
+    equation = "x + f(x)"
+    steps = ("sublayer", "add")
     about = "The sublayer's output is added to the stream, without any norm."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -85,7 +89,9 @@ class NormedResidual(Residual):
 class PreNorm(NormedResidual):
     """x + f(norm(x)) (GPT-2; Xiong et al. 2020)."""
 
-    title, equation, steps = "Pre-norm", "x + f(norm(x))", ("norm", "sublayer", "add")
+    title = "Pre-norm"
+    equation = "x + f(norm(x))"
+    steps = ("norm", "sublayer", "add")
     about = "The sublayer reads the stream through a norm; the stream itself is never normalised."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -118,7 +124,9 @@ class ParallelOneNorm(Parallel):
 class BranchNorm(NormedResidual):
     """x + norm(f(x)) (OLMo 2, 2024)."""
 
-    title, equation, steps = "Norm on the branch", "x + norm(f(x))", ("sublayer", "norm", "add")
+    title = "Norm on the branch"
+    equation = "x + norm(f(x))"
+    steps = ("sublayer", "norm", "add")
     about = (
         "The sublayer reads the stream as it is; what it computed is normalised before it is added."
     )
@@ -130,11 +138,9 @@ class BranchNorm(NormedResidual):
 class DoubleNorm(NormedResidual):
     """x + norm_after(f(norm(x))) (Gemma 2, 2024)."""
 
-    title, equation, steps = (
-        "Norm before and after",
-        "x + norm(f(norm(x)))",
-        ("norm", "sublayer", "norm_after", "add"),
-    )
+    title = "Norm before and after"
+    equation = "x + norm(f(norm(x)))"
+    steps = ("norm", "sublayer", "norm_after", "add")
     about = (
         "The sublayer reads the stream through a norm, and what it computed is normalised before "
         "it is added."
@@ -151,7 +157,9 @@ class DoubleNorm(NormedResidual):
 class PostNorm(NormedResidual):
     """norm(x + f(x)) (Vaswani et al. 2017, GPT-1)."""
 
-    title, equation, steps = "Post-norm", "norm(x + f(x))", ("sublayer", "add", "norm")
+    title = "Post-norm"
+    equation = "norm(x + f(x))"
+    steps = ("sublayer", "add", "norm")
     about = "The sublayer's output is added to the stream, and the sum is normalised."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -161,7 +169,9 @@ class PostNorm(NormedResidual):
 class NormOnly(NormedResidual):
     """norm(f(x)): what a norm does without a residual connection."""
 
-    title, equation, steps = "Norm only", "norm(f(x))", ("sublayer", "norm")
+    title = "Norm only"
+    equation = "norm(f(x))"
+    steps = ("sublayer", "norm")
     about = "The sublayer's output, normalised, replaces the stream."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

@@ -15,7 +15,8 @@ from .part import Embedding, Linear, ModelPart, NamedTensor, Settings
 class Mix(ModelPart):
     """a · x + b · y: two states of the stream, each times a learned number."""
 
-    title, equation = "Mix", "a · x + b · y"
+    title = "Mix"
+    equation = "a · x + b · y"
     about = "The stream and an earlier state of it are added, each times a learned number."
     tensors = (NamedTensor("weight", "a, b", ("a and b",)),)
 
@@ -34,7 +35,8 @@ class Smear(ModelPart):
     numbers of a token decide.
     """
 
-    title, equation = "Smear", "x[t] + λ · sigmoid(x[t, :n] · W_gateᵀ) · x[t − 1]"
+    title = "Smear"
+    equation = "x[t] + λ · sigmoid(x[t, :n] · W_gateᵀ) · x[t − 1]"
     about = (
         "Every token gets a share of the vector of the token before it; its own first numbers say "
         "how much."
@@ -63,7 +65,8 @@ class ValueEmbedding(ModelPart):
     head takes a share.
     """
 
-    title, equation = "Value embedding", "sigmoid(x[:, :n] · W_gateᵀ) · W_VE[ids]"
+    title = "Value embedding"
+    equation = "sigmoid(x[:, :n] · W_gateᵀ) · W_VE[ids]"
     about = (
         "Every token has one more vector for each key head; the first numbers that attention "
         "reads say how much of it counts."

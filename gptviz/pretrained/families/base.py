@@ -351,7 +351,8 @@ def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor | None:
     """
     if config.positions != "rotary" or not (neighbours or config.rotary_fraction < 1):
         return None
-    size, half = config.head_size, config.head_size // 2
+    size = config.head_size
+    half = config.head_size // 2
     turned = 2 * round(half * config.rotary_fraction)
     pairs = torch.arange(turned)
     first, second = (
@@ -459,7 +460,8 @@ def rotary(
         older = {
             name: given.optional(theirs) for name, theirs in zip(_IN_TABLE, outside, strict=True)
         }
-        scaling, parameters = given.table("rope_scaling"), given.table("rope_parameters")
+        scaling = given.table("rope_scaling")
+        parameters = given.table("rope_parameters")
         fields = {name: value for name, value in older.items() if value is not None}
         fields |= scaling or parameters
     inner = given.inner("rotary positions", fields)
@@ -483,7 +485,8 @@ def rotary(
             "linear and llama3"
         )
     if kind == "llama3":
-        low, high = fields.get("low_freq_factor"), fields.get("high_freq_factor")
+        low = fields.get("low_freq_factor")
+        high = fields.get("high_freq_factor")
         if (low, high) != (1.0, 4.0):
             raise ImportRefusedError(
                 f"config.json: low_freq_factor and high_freq_factor are {low!r:.20} and "

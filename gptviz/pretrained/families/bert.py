@@ -74,8 +74,11 @@ class Bert(LabelsOfTexts):
     added to our positions.
     """
 
-    model_type, title, architecture = "bert", "BERT", "BertForSequenceClassification"
-    head, layers = "first", "bert.encoder.layer"
+    model_type = "bert"
+    title = "BERT"
+    architecture = "BertForSequenceClassification"
+    head = "first"
+    layers = "bert.encoder.layer"
     parts: ClassVar = {
         "embed": "bert.embeddings.word_embeddings",
         "positions.table": "bert.embeddings.position_embeddings",
@@ -114,12 +117,11 @@ class Bert(LabelsOfTexts):
 class DistilBert(LabelsOfTexts):
     """DistilBERT (Sanh et al. 2019)."""
 
-    model_type, title, architecture = (
-        "distilbert",
-        "DistilBERT",
-        "DistilBertForSequenceClassification",
-    )
-    head, layers = "first-relu", "distilbert.transformer.layer"
+    model_type = "distilbert"
+    title = "DistilBERT"
+    architecture = "DistilBertForSequenceClassification"
+    head = "first-relu"
+    layers = "distilbert.transformer.layer"
     parts: ClassVar = {
         "embed": "distilbert.embeddings.word_embeddings",
         "positions.table": "distilbert.embeddings.position_embeddings",

@@ -50,7 +50,8 @@ class Expressed:
 
     def apart(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """The same, with the matrices of every expert by themselves."""
-        shapes, kind = parameter_shapes(self.config), weights["embed.weight"].dtype
+        shapes = parameter_shapes(self.config)
+        kind = weights["embed.weight"].dtype
         for match in self.family.matches(self.config):
             ours = weights.get(match.ours)
             if ours is None:
@@ -110,7 +111,8 @@ def differences(ours: Config, theirs: Config) -> list[str]:
     """The fields that matter and that differ between our config and theirs; no other program has
     blocks without an MLP.
     """
-    mine, other = _effective(ours), _effective(theirs)
+    mine = _effective(ours)
+    other = _effective(theirs)
     lacks = list[str]()
     for name, (a, b) in {name: (value, other[name]) for name, value in mine.items()}.items():
         is_equal = (
@@ -142,7 +144,8 @@ def _effective(config: Config) -> dict[str, Any]:
         fields["mlp_bias"] = False
     else:
         fields |= dict.fromkeys(("n_expert", "n_active", "expert_norm", "d_shared"))
-    is_rotary, slowed = config.positions == "rotary", config.rotary_scaling != "none"
+    is_rotary = config.positions == "rotary"
+    slowed = config.rotary_scaling != "none"
     fields |= {
         "rotary_base": config.rotary_base if is_rotary else None,
         "rotary_fraction": turned_pairs(config) if is_rotary else None,
@@ -158,7 +161,9 @@ def _effective(config: Config) -> dict[str, Any]:
     kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
     hides = config.window is not None and config.window < config.context_length
     if "w" not in kinds or not (hides or near):
-        near, kinds, hides = None, "", False
+        near = None
+        kinds = ""
+        hides = False
     return fields | {
         "window": config.window if hides else None,
         "window_pattern": kinds,

@@ -16,8 +16,10 @@ from .base import Family, Match, layer_types, window_pattern
 class GPT2(Family):
     """GPT-2 (Radford et al. 2019)."""
 
-    model_type, title = "gpt2", "GPT-2"
-    architecture, turned = "GPT2LMHeadModel", True
+    model_type = "gpt2"
+    title = "GPT-2"
+    architecture = "GPT2LMHeadModel"
+    turned = True
     parts: ClassVar = {
         "embed": "transformer.wte",
         "positions.table": "transformer.wpe",
@@ -65,7 +67,8 @@ class GPTNeo(Family):
     only a window.
     """
 
-    model_type, title = "gpt_neo", "GPT-Neo"
+    model_type = "gpt_neo"
+    title = "GPT-Neo"
     architecture = "GPTNeoForCausalLM"
     parts: ClassVar = GPT2.parts | {
         "attention.qkv": (
@@ -132,7 +135,8 @@ def _kinds(types: Any) -> list[Any]:
 class OPT(Family):
     """OPT (Zhang et al. 2022); its table of positions begins with two rows that are never read."""
 
-    model_type, title = "opt", "OPT"
+    model_type = "opt"
+    title = "OPT"
     architecture = "OPTForCausalLM"
     parts: ClassVar = {
         "embed": "model.decoder.embed_tokens",
@@ -188,8 +192,10 @@ class OPT(Family):
 class Bloom(Family):
     """BLOOM (2022): ALiBi, and a norm after the embedding."""
 
-    model_type, title = "bloom", "BLOOM"
-    architecture, by_head = "BloomForCausalLM", True
+    model_type = "bloom"
+    title = "BLOOM"
+    architecture = "BloomForCausalLM"
+    by_head = True
     parts: ClassVar = {
         "embed": "transformer.word_embeddings",
         "embed_norm": "transformer.word_embeddings_layernorm",

@@ -22,7 +22,8 @@ from .base import (
 class Llama(Family):
     """Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024), SmolLM, TinyLlama."""
 
-    model_type, title = "llama", "Llama"
+    model_type = "llama"
+    title = "Llama"
     architecture = "LlamaForCausalLM"
     parts: ClassVar = {
         "embed": "model.embed_tokens",
@@ -93,7 +94,8 @@ class Llama(Family):
 class Mistral(Llama):
     """Mistral (Jiang et al. 2023): all blocks may see only a window."""
 
-    model_type, title = "mistral", "Mistral"
+    model_type = "mistral"
+    title = "Mistral"
     architecture = "MistralForCausalLM"
     biases = ()
 
@@ -141,7 +143,8 @@ def fields_of_windows(config: Config) -> dict[str, Any]:
 class Qwen2(Llama):
     """Qwen 2 and 2.5 (Yang et al. 2024): queries, keys and values have biases."""
 
-    model_type, title = "qwen2", "Qwen 2"
+    model_type = "qwen2"
+    title = "Qwen 2"
     architecture = "Qwen2ForCausalLM"
     without_effect: ClassVar = Llama.without_effect | {
         "use_sliding_window is false": "sliding_window max_window_layers layer_types"
@@ -162,7 +165,8 @@ class Qwen2(Llama):
 class Qwen3(Llama):
     """Qwen 3 (2025): queries and keys are normalised per head."""
 
-    model_type, title = "qwen3", "Qwen 3"
+    model_type = "qwen3"
+    title = "Qwen 3"
     architecture = "Qwen3ForCausalLM"
     without_effect = Qwen2.without_effect
     biases = ("attention_bias",)
@@ -184,7 +188,9 @@ class Gemma(Llama):
     from 1.
     """
 
-    model_type, title, plus_one = "gemma", "Gemma", True
+    model_type = "gemma"
+    title = "Gemma"
+    plus_one = True
     architecture = "GemmaForCausalLM"
     biases = ("attention_bias",)
     names_activation: ClassVar[str] = "hidden_act"  #: the field that `transformers` reads
@@ -214,7 +220,8 @@ class Gemma2(Gemma):
     caps.
     """
 
-    model_type, title = "gemma2", "Gemma 2"
+    model_type = "gemma2"
+    title = "Gemma 2"
     architecture = "Gemma2ForCausalLM"
     names_activation = "hidden_activation"
     parts: ClassVar = Gemma.parts | {
@@ -256,7 +263,8 @@ class Gemma3(Gemma2):
     different rotary base.
     """
 
-    model_type, title = "gemma3_text", "Gemma 3"
+    model_type = "gemma3_text"
+    title = "Gemma 3"
     architecture = "Gemma3ForCausalLM"
     usual_caps = (None, None)
 
@@ -304,7 +312,8 @@ class Gemma3(Gemma2):
 class Olmo2(Llama):
     """OLMo 2 (2024): norms on what sublayers add, and over all queries and keys of a token."""
 
-    model_type, title = "olmo2", "OLMo 2"
+    model_type = "olmo2"
+    title = "OLMo 2"
     architecture = "Olmo2ForCausalLM"
     biases = ("attention_bias",)
     parts: ClassVar = Llama.parts | {

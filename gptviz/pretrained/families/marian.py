@@ -14,7 +14,9 @@ from .base import Family, Match
 class Marian(Family):
     """Marian's translators (Junczys-Dowmunt et al. 2018; OPUS-MT, Tiedemann & Thottingal 2020)."""
 
-    model_type, title, architecture = "marian", "Marian", "MarianMTModel"
+    model_type = "marian"
+    title = "Marian"
+    architecture = "MarianMTModel"
     # Both stacks share one embedding, which some files have three times; the tables of positions
     # are computed.
     unused = ("embed_tokens.weight", "embed_positions.weight")

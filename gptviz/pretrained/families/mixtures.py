@@ -120,10 +120,12 @@ def _has(take: Take, name: str) -> bool:
 class Mixtral(Mixture):
     """Mixtral (Jiang et al. 2024)."""
 
-    model_type, title = "mixtral", "Mixtral"
+    model_type = "mixtral"
+    title = "Mixtral"
     architecture = "MixtralForCausalLM"
     base = 1e6
-    place, each = "block_sparse_moe", ("w1", "w3", "w2")
+    place = "block_sparse_moe"
+    each = ("w1", "w3", "w2")
     counts = ("num_local_experts", "num_experts")
     table: ClassVar = Mixture.table | {"norm_eps": ("rms_norm_eps", 1e-5)}
 
@@ -163,7 +165,8 @@ class _QwenMixture(Mixture):
 class Qwen2Moe(_QwenMixture, Qwen2):
     """Qwen 1.5 and 2 with experts (2024): one of them is shared."""
 
-    model_type, title = "qwen2_moe", "Qwen 2 MoE"
+    model_type = "qwen2_moe"
+    title = "Qwen 2 MoE"
     architecture = "Qwen2MoeForCausalLM"
     n_expert = 60
     parts: ClassVar = _QwenMixture.parts | {
@@ -190,7 +193,8 @@ class Qwen2Moe(_QwenMixture, Qwen2):
 class Qwen3Moe(_QwenMixture, Qwen3):
     """Qwen 3 with experts (2025)."""
 
-    model_type, title = "qwen3_moe", "Qwen 3 MoE"
+    model_type = "qwen3_moe"
+    title = "Qwen 3 MoE"
     architecture = "Qwen3MoeForCausalLM"
     n_expert = 128
     biases = ("attention_bias",)
@@ -214,7 +218,8 @@ class Qwen3Moe(_QwenMixture, Qwen3):
 class Olmoe(Mixture):
     """OLMoE (Muennighoff et al. 2024): norms over all queries and keys of a token."""
 
-    model_type, title = "olmoe", "OLMoE"
+    model_type = "olmoe"
+    title = "OLMoE"
     architecture = "OlmoeForCausalLM"
     n_expert = 64
     biases = ("attention_bias",)
@@ -242,10 +247,12 @@ class GraniteMoe(Mixture):
     last norm.
     """
 
-    model_type, title = "granitemoe", "Granite MoE"
+    model_type = "granitemoe"
+    title = "Granite MoE"
     architecture = "GraniteMoeForCausalLM"
     biases = ("attention_bias",)
-    place, router = "block_sparse_moe", "router.layer"
+    place = "block_sparse_moe"
+    router = "router.layer"
     counts = ("num_local_experts",)
     stacks = (
         ("block_sparse_moe.input_linear.weight", "block_sparse_moe.output_linear.weight"),

@@ -15,8 +15,10 @@ class GPTNeoX(Family):
     of each head.
     """
 
-    model_type, title = "gpt_neox", "GPT-NeoX"
-    architecture, by_head = "GPTNeoXForCausalLM", True
+    model_type = "gpt_neox"
+    title = "GPT-NeoX"
+    architecture = "GPTNeoXForCausalLM"
+    by_head = True
     parts: ClassVar = {
         "embed": "gpt_neox.embed_in",
         "attention_residual.norm": "input_layernorm",
@@ -68,8 +70,10 @@ class GPTJ(Family):
     neighbouring numbers.
     """
 
-    model_type, title = "gptj", "GPT-J"
-    architecture, neighbours = "GPTJForCausalLM", True
+    model_type = "gptj"
+    title = "GPT-J"
+    architecture = "GPTJForCausalLM"
+    neighbours = True
     parts: ClassVar = {
         "embed": "transformer.wte",
         "attention_residual.norm": "ln_1",
@@ -121,7 +125,8 @@ class Phi(Family):
     each head.
     """
 
-    model_type, title = "phi", "Phi"
+    model_type = "phi"
+    title = "Phi"
     architecture = "PhiForCausalLM"
     parts: ClassVar = {
         "embed": "model.embed_tokens",
@@ -147,7 +152,8 @@ class Phi(Family):
     def config(self, given: Given) -> Config:
         given.only("qk_layernorm", False)
         given.only("tie_word_embeddings", False)
-        read, keys = self.read(given), given.ours("n_kv_head", "num_key_value_heads", needed=False)
+        read = self.read(given)
+        keys = given.ours("n_kv_head", "num_key_value_heads", needed=False)
         return Config(
             **read,
             n_kv_head=None if keys in (None, read["n_head"]) else keys,

@@ -20,7 +20,8 @@ from ..families import ImportRefusedError
 CHUNK = 2**17  # bytes: if a connection breaks, at most this many are fetched again
 # How often in a row a connection may break before a byte arrives, and the seconds to wait before
 # the next.
-MOST_FAILURES, WAIT = 4, 1.0
+MOST_FAILURES = 4
+WAIT = 1.0
 
 
 def download(

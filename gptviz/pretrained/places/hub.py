@@ -53,7 +53,8 @@ TOKENIZERS = (
     ("tokenizer.model",),
     ("vocab.txt",),
 )
-MOST_FOUND, MOST_SEARCHED = 20, 100
+MOST_FOUND = 20
+MOST_SEARCHED = 100
 PATIENCE = 10.0  # seconds for an answer of the hub
 # The unit of the progress of a download.
 BYTE = "byte"

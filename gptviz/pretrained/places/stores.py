@@ -118,7 +118,8 @@ def _hugging_face() -> Store:
 
     root = Path(constants.HF_HUB_CACHE)
     names = (entry for entry in _entries(root) if entry.startswith("models--"))
-    models, tokenizers = list[Place](), list[Place]()
+    models = list[Place]()
+    tokenizers = list[Place]()
     for entry in islice(names, MOST_MODELS):
         name = entry.removeprefix("models--").replace("--", "/", 1)
         folder, is_main = _snapshot(root / entry)
@@ -151,9 +152,11 @@ def _snapshot(model: Path) -> tuple[Path | None, bool]:
     names.
     """
     try:
-        commit, is_main = read_regular(model / "refs" / "main", 200).decode("ascii").strip(), True
+        commit = read_regular(model / "refs" / "main", 200).decode("ascii").strip()
+        is_main = True
     except (OSError, ValueError):
-        commit, is_main = max(_entries(model / "snapshots"), default=""), False
+        commit = max(_entries(model / "snapshots"), default="")
+        is_main = False
     folder = model / "snapshots" / commit
     return (
         folder if commit and folder.parent == model / "snapshots" and folder.is_dir() else None

@@ -12,7 +12,8 @@ from typing import Any
 
 from .mapping import BLOCK, Shape, numbered
 
-WEIGHT, BIAS = ("weight", "gamma", "scale", "kernel", "g", "w"), ("bias", "beta", "shift", "b")
+WEIGHT = ("weight", "gamma", "scale", "kernel", "g", "w")
+BIAS = ("bias", "beta", "shift", "b")
 POSITIONS = r"wpe|pos"
 EMBEDDING = r"wte|tok|word|vocab|embed|emb"
 UNEMBEDDING = r"head|output|logit|decoder|embed_out|unembed|proj"
@@ -23,11 +24,9 @@ SEPARATE = {
 }
 SMALL_NORMS = {kind: rf"{kind}_?(?:layer_?)?norm" for kind in ("q", "k")}
 OUTPUT = r"attn|attention|^sa\b|\bsa\.|self|o_proj|\bwo$|out_proj"
-UP, GATE, DOWN = (
-    r"c_fc|fc_?1|fc_in|\bup|h_to_4h|w1$|linear_?1|\.0$",
-    r"gate",
-    r"c_proj|fc_?2|fc_out|down|4h_to_h|w2$|linear_?2|\.[23]$",
-)
+UP = r"c_fc|fc_?1|fc_in|\bup|h_to_4h|w1$|linear_?1|\.0$"
+GATE = r"gate"
+DOWN = r"c_proj|fc_?2|fc_out|down|4h_to_h|w2$|linear_?2|\.[23]$"
 MASKS = r"mask|tril|bias|causal|inv_freq|freqs|rope|rotary"
 FIRST_NORM = r"ln_?1|norm_?1|att|input|sa_"
 # The values that a mapping need not say.
@@ -241,7 +240,8 @@ def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> i
 
 def _attention(draft: Draft, left: _Left, width: int) -> None:
     """Add the lines of attention."""
-    config, ours = draft.config, f"blocks.{BLOCK}.attention"
+    config = draft.config
+    ours = f"blocks.{BLOCK}.attention"
     fused = [name for name in left.named(FUSED) if max(squeezed(left.shapes[name])) > width]
     turned = False
     if fused:
@@ -286,7 +286,8 @@ def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
     }
     if not all(separate.values()):
         return []
-    heads, keys = len(separate["query"]), len(separate["key"])
+    heads = len(separate["query"])
+    keys = len(separate["key"])
     rows, key_rows = (squeezed(left.shapes[separate[kind][0]])[0] for kind in ("query", "key"))
     norm = next(
         (
@@ -301,7 +302,9 @@ def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
     if heads > 1:  # each head is a module
         size = rows
     elif norm is not None and rows % norm[0] == 0 and norm[0] < rows:
-        heads, keys, size = rows // norm[0], key_rows // norm[0], norm[0]
+        heads = rows // norm[0]
+        keys = key_rows // norm[0]
+        size = norm[0]
     else:
         draft.config |= {"d_head": None} if rows != width else {}
         draft.config |= {"n_kv_head": None} if key_rows < rows else {}
@@ -370,7 +373,8 @@ def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
 
 def _mlp(draft: Draft, left: _Left, width: int) -> None:
     """Add the lines of the MLP."""
-    config, ours = draft.config, f"blocks.{BLOCK}.mlp"
+    config = draft.config
+    ours = f"blocks.{BLOCK}.mlp"
     matrices = [name for name in left.matrices() if width in squeezed(left.shapes[name])]
     gated = len(matrices) >= 3
     if gated and all(any(_leaf(name) == end for name in matrices) for end in ("w1", "w2", "w3")):

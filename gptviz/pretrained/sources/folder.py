@@ -63,7 +63,8 @@ class Folder(ModelSource):
         outline = self.outline()
         family, given = described(self._fields())
         # first, to refuse weights that could run code or lack a part
-        config, tensors = outline.config, in_folder(self.path)
+        config = outline.config
+        tensors = in_folder(self.path)
         words = FolderTokens(self.path)
         read = words.tokenizer()
         tokenizer, notes = fitted(read, config.vocab_size, words.file)
@@ -74,8 +75,10 @@ class Folder(ModelSource):
             and tensors.has(*embed)
             and not tensors.same(*unembed, *embed)
         ):
-            config, notes = replace(config, tied=False), (*notes, UNTIED)
-        ends, labels = words.ends(given.optional("eos_token_id"), read), family.labels(given)
+            config = replace(config, tied=False)
+            notes = (*notes, UNTIED)
+        ends = words.ends(given.optional("eos_token_id"), read)
+        labels = family.labels(given)
         return Opened(
             outline.family,
             config,

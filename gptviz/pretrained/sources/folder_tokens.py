@@ -32,7 +32,9 @@ from .tokenizer_settings import (
     special_tokens,
 )
 
-LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
+# bytes
+LONGEST_TOKENIZER = 64 * 2**20
+LONGEST_SETTINGS = 4 * 2**20
 MOST_SETTINGS = 500_000
 # The files of Marian's tokenizer: two vocabularies of SentencePiece, and the ids of their pieces.
 MARIAN = ("source.spm", "target.spm", "vocab.json")

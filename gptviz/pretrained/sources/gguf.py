@@ -159,7 +159,8 @@ class GGUF(ModelSource):
         """Its family, its settings under the names of that family's config.json, and fields of our
         config that such a file may say though no config.json of the family does.
         """
-        parts, part = self._setting("split.count"), self._setting("split.no")
+        parts = self._setting("split.count")
+        part = self._setting("split.no")
         # llama.cpp opens several files by the first of them
         if isinstance(parts, int) and isinstance(part, int) and parts > 1:
             raise ImportRefusedError(
@@ -203,10 +204,8 @@ class GGUF(ModelSource):
         return value
 
     def _gemma3(self, fields: dict[str, Any]) -> None:
-        scale, pattern = (
-            self._number("gemma3.attention.scale"),
-            self._setting("gemma3.attention.sliding_window_pattern"),
-        )
+        scale = self._number("gemma3.attention.scale")
+        pattern = self._setting("gemma3.attention.sliding_window_pattern")
         fields["query_pre_attn_scalar"] = (
             1 / scale / scale if scale else fields.get("head_dim", 256)
         )

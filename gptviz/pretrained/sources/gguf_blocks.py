@@ -26,14 +26,17 @@ class OpenFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._file, self._lock = path, path.open("rb", buffering=0), Lock()
+        self.path = path
+        self._file = path.open("rb", buffering=0)
+        self._lock = Lock()
 
     def read(self, start: int, size: int) -> Tensor:
         """Some bytes of it, [size] as uint8. An OSError if there are fewer, since the file was cut
         while it was open.
         """
         data = bytearray(size)
-        view, done = memoryview(data), 0
+        view = memoryview(data)
+        done = 0
         with self._lock:
             self._file.seek(start)
             while done < size and (count := self._file.readinto(view[done:])):
@@ -84,7 +87,8 @@ class Blocks:
 
     def read(self, rows: Tensor) -> Groups:
         """Some rows, by their numbers."""
-        data, kind = self._blocks(rows), KINDS[self.kind]
+        data = self._blocks(rows)
+        kind = KINDS[self.kind]
         q = kind.q(data)
         scale, offset = kind.scales(data)
         return Groups(

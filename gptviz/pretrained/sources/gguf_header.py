@@ -47,7 +47,8 @@ def header_of(
             f"a GGUF file has no tokenizer of this kind ({inner.kind}): only byte pairs and "
             "characters"
         )
-    tokens, kinds = header["tokenizer.ggml.tokens"], header["tokenizer.ggml.token_type"]
+    tokens = header["tokenizer.ggml.tokens"]
+    kinds = header["tokenizer.ggml.token_type"]
     for unused in range(len(tokens), tokenizer.vocab_size):
         tokens.append(f"[PAD{unused}]")
         kinds.append(int(PieceKind.UNUSED))
@@ -70,7 +71,8 @@ def end_in_place(header: dict[str, Any]) -> tuple[int, ...]:
     """A token that no text has, for a model without one that ends a text: llama.cpp would take
     `USUAL_END` for it, and stop there. Empty if every token may be written.
     """
-    kinds, tokens = header["tokenizer.ggml.token_type"], header["tokenizer.ggml.tokens"]
+    kinds = header["tokenizer.ggml.token_type"]
+    tokens = header["tokenizer.ggml.tokens"]
     if PieceKind.UNUSED in kinds:
         return (kinds.index(PieceKind.UNUSED),)
     by_bytes = header["tokenizer.ggml.model"] == "gpt2"
@@ -117,7 +119,8 @@ def _of_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
     for added in whole["added_tokens"]:
         kinds[added["id"]] = int(PieceKind.CONTROL if added["special"] else PieceKind.USER_DEFINED)
     pairs = [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]]
-    first, last = tokenizer.before, tokenizer.after
+    first = tokenizer.before
+    last = tokenizer.after
     if len(first) > 1 or len(last) > 1:
         raise NotExpressibleError(
             "its tokenizer puts several tokens before or after a text, and a GGUF file names one"
@@ -154,8 +157,10 @@ def _of_pieces(
     common: dict[str, Any], pairs: list[list[str]], unknown: int, *, space_before: bool
 ) -> dict[str, Any]:
     """The pieces of SentencePiece: the earlier a merge makes one, the higher is its score."""
-    tokens, kinds = common["tokenizer.ggml.tokens"], list(common["tokenizer.ggml.token_type"])
-    ranks, written = dict[str, int](), list(tokens)
+    tokens = common["tokenizer.ggml.tokens"]
+    kinds = list(common["tokenizer.ggml.token_type"])
+    ranks = dict[str, int]()
+    written = list(tokens)
     for rank, (left, right) in enumerate(pairs):
         ranks.setdefault(left + right, rank)
     for place, token in enumerate(tokens):

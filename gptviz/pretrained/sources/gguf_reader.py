@@ -24,7 +24,8 @@ class Reader(GGUFReader):
 
     def _build_tensors(self, start_offs: int, fields: list[ReaderField]) -> None:
         tensors: list[ReaderTensor] = []
-        end, before = start_offs, "the header"
+        end = start_offs
+        before = "the header"
         for field in fields:
             _, name, _, _, kind, offset = field.parts
             title = bytes(name).decode("utf-8", "replace")
@@ -52,8 +53,11 @@ class Reader(GGUFReader):
     ) -> tuple[int, list[np.ndarray[Any, Any]], list[int], list[GGUFValueType]]:
         if raw_type != GGUFValueType.ARRAY:
             return super()._get_field_parts(orig_offs, raw_type)
-        entry, length = self._get(orig_offs, np.uint32), self._get(orig_offs + 4, np.uint64)
-        start, kind, count = orig_offs + 12, GGUFValueType(entry[0]), int(length[0])
+        entry = self._get(orig_offs, np.uint32)
+        length = self._get(orig_offs + 4, np.uint64)
+        start = orig_offs + 12
+        kind = GGUFValueType(entry[0])
+        count = int(length[0])
         if count > len(self.data) - start:  # each entry takes at least a byte
             raise ValueError(f"a list has {count:,} entries, more than the file has bytes")
         if count > MOST_ENTRIES:
@@ -75,7 +79,8 @@ class Reader(GGUFReader):
         return struct.Struct("<Q" if self.endianess == GGUFEndian.LITTLE else ">Q")
 
     def _end_of_texts(self, start: int, count: int) -> int:
-        unpack, data = self._length_of_text.unpack_from, self.data.data
+        unpack = self._length_of_text.unpack_from
+        data = self.data.data
         end = start
         try:
             for _ in range(count):
@@ -98,7 +103,10 @@ class Reader(GGUFReader):
         entries = field.parts[-1]
         if field.types[-1] != GGUFValueType.STRING:
             return entries.tolist()
-        unpack, data, texts, at = self._length_of_text.unpack_from, entries.tobytes(), [], 0
+        unpack = self._length_of_text.unpack_from
+        data = entries.tobytes()
+        texts = []
+        at = 0
         for _ in range(int(field.parts[-2][0])):
             begin = at + 8
             at = begin + unpack(data, at)[0]

@@ -75,10 +75,8 @@ class HeaderTokens:
         return kinds[kind]()
 
     def _cut(self) -> Cut:
-        name, architecture = (
-            self._setting("tokenizer.ggml.pre"),
-            self._setting("general.architecture"),
-        )
+        name = self._setting("tokenizer.ggml.pre")
+        architecture = self._setting("general.architecture")
         if name is None and architecture in CUT_AS_GPT2:
             return GPT2
         if name is None:

@@ -163,7 +163,8 @@ class Mapped(ModelSource):
             yield name, made
 
     def _tokenizer(self) -> Tokenizer | None:
-        name, characters = self.mapping.tokenizer, self.mapping.characters
+        name = self.mapping.tokenizer
+        characters = self.mapping.characters
         if characters is not None:
             return of_characters(list(characters), "the mapping: characters")
         if name is None:

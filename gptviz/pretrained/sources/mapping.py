@@ -25,7 +25,9 @@ from .tensors import reading
 LONGEST_MAPPING = 2**20  # bytes
 MOST_VALUES = 100_000
 # Comparing a name with patterns takes long if names are long and patterns have many numbers.
-MOST_IGNORED, MOST_NUMBERS, LONGEST_NAME = 100, 3, 300
+MOST_IGNORED = 100
+MOST_NUMBERS = 3
+LONGEST_NAME = 300
 MOST_TENSORS = 4_096  # that one parameter may be made of: the heads of a block
 FIELDS = ("config", "tensors", "ignore", "rotary_pairs", "tokenizer", "characters")
 OPERATIONS = ("from", "stack", "transpose", "split", "by_head", "plus_one")
@@ -263,7 +265,8 @@ def mapping_of(fields: Any) -> TensorMap:
         raise ImportRefusedError(
             "the mapping: a mapping is for a model of one stack: leave n_encoder_layer out"
         )
-    ignore, pairs = fields.get("ignore", []), fields.get("rotary_pairs", "halves")
+    ignore = fields.get("ignore", [])
+    pairs = fields.get("rotary_pairs", "halves")
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
         raise ImportRefusedError('the mapping: "ignore" must be a list of names')
     if len(ignore) > MOST_IGNORED or any(name.count(BLOCK) > MOST_NUMBERS for name in ignore):

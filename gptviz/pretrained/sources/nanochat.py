@@ -38,7 +38,8 @@ MOST_SETTINGS = 10_000
 COMPILED = "_orig_mod."
 TILE = 128  # windows are whole numbers of it
 GATE = ".attn.ve_gate.weight"
-EMBEDDING, UNEMBEDDING = "transformer.wte.weight", "lm_head.weight"
+EMBEDDING = "transformer.wte.weight"
+UNEMBEDDING = "lm_head.weight"
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,8 @@ CAPPED_HIGHER = (
     "and its file does not say when "
     "it was trained."
 )
-MIXES, SMEARS = (
-    ("resid_lambdas", "x0_lambdas"),
-    ("smear_gate.weight", "smear_lambda", "backout_lambda"),
-)
+MIXES = ("resid_lambdas", "x0_lambdas")
+SMEARS = ("smear_gate.weight", "smear_lambda", "backout_lambda")
 VERSIONS = (
     Version("11 January 2026", ()),
     Version("16 January 2026", MIXES),
@@ -147,12 +146,11 @@ class NanoChat(ModelSource):
         return Outline(TITLE, config)
 
     def _config(self, given: Given, version: Version) -> Config:
-        width, heads = given.ours("d_model", "n_embd"), given.ours("n_head", "n_head")
+        width = given.ours("d_model", "n_embd")
+        heads = given.ours("n_head", "n_head")
         keys = given.ours("n_kv_head", "n_kv_head", heads)
-        context, n_layer = (
-            given.ours("context_length", "sequence_len"),
-            given.ours("n_layer", "n_layer"),
-        )
+        context = given.ours("context_length", "sequence_len")
+        n_layer = given.ours("n_layer", "n_layer")
         window = version.window(context) + 1  # with its own token
         blocks = _windows(given, n_layer)
         return Config(
@@ -270,7 +268,8 @@ def _names(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
             strict=True,
         )
     for index in range(config.n_layer):
-        ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
+        ours = f"blocks.{index}"
+        theirs = f"transformer.h.{index}"
         yield (
             f"{ours}.attention.qkv.weight",
             tuple(f"{theirs}.attn.c_{kind}.weight" for kind in "qkv"),

@@ -18,7 +18,8 @@ from .characters import Plain
 from .tensors import reading
 
 LONGEST_TOKENIZER = 64 * 2**20  # bytes
-BEGIN, ASSISTANT_END = "<|bos|>", "<|assistant_end|>"
+BEGIN = "<|bos|>"
+ASSISTANT_END = "<|assistant_end|>"
 TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}_start|>{{ "
     "message['content'] }}"
@@ -82,11 +83,9 @@ def tokenizer_near(file: Path) -> BPETokenizer | None:
 def _of_tables(tables: Any) -> BPETokenizer:
     """The tokenizer with tiktoken's tables."""
     tables = tables if isinstance(tables, dict) else {}
-    ranks, special, pattern = (
-        tables.get("mergeable_ranks"),
-        tables.get("special_tokens"),
-        tables.get("pat_str"),
-    )
+    ranks = tables.get("mergeable_ranks")
+    special = tables.get("special_tokens")
+    pattern = tables.get("pat_str")
     if not (isinstance(ranks, dict) and isinstance(special, dict) and isinstance(pattern, str)):
         raise ValueError("it has no tables mergeable_ranks, special_tokens and pat_str")
     if not all(isinstance(token, bytes) and type(rank) is int for token, rank in ranks.items()):

@@ -36,11 +36,9 @@ MASKS = (".attn.bias", ".attn.masked_bias")
 MOST_SETTINGS = 10_000
 # The settings that GPT-2's own reader does not read.
 WITHOUT_EFFECT: WithoutEffect = {"it is read apart": "model_type block_size bias dropout"}
-EMBEDDING, POSITIONS, UNEMBEDDING = (
-    "transformer.wte.weight",
-    "transformer.wpe.weight",
-    "lm_head.weight",
-)
+EMBEDDING = "transformer.wte.weight"
+POSITIONS = "transformer.wpe.weight"
+UNEMBEDDING = "lm_head.weight"
 FUSED = "transformer.h.0.attn.c_attn.weight"
 # The numbers of heads of the models that minGPT knows by name (its model.py); its config.json may
 # have only the name.
@@ -108,7 +106,8 @@ class _OfGPT2(ModelSource):
 
     def opened(self) -> Opened:
         outline = self.outline()
-        characters, others = characters_near(self.path), FolderTokens(self.path.parent)
+        characters = characters_near(self.path)
+        others = FolderTokens(self.path.parent)
         tokenizer, notes = fitted(
             characters or others.tokenizer(), outline.config.vocab_size, others.file or "meta.pkl"
         )
@@ -140,7 +139,9 @@ def _content_at(path: Path) -> Any:
 class NanoGPT(_OfGPT2):
     """A `.pt` file that nanoGPT's `train.py` wrote."""
 
-    kind, title, tied = "nanogpt", "nanoGPT", True
+    kind = "nanogpt"
+    title = "nanoGPT"
+    tied = True
     activation = "gelu"  # nanoGPT uses torch's GELU, which is exact
 
     @classmethod
@@ -161,7 +162,10 @@ class MinGPT(_OfGPT2):
     number of heads.
     """
 
-    kind, title, tied, takes = "mingpt", "minGPT", False, ("set",)
+    kind = "mingpt"
+    title = "minGPT"
+    tied = False
+    takes = ("set",)
     activation = "gelu_new"
 
     @classmethod
@@ -171,13 +175,15 @@ class MinGPT(_OfGPT2):
             isinstance(value, Tensor) for value in content.values()
         ):
             return False
-        fused, masks = content.get(FUSED), [name for name in content if str(name).endswith(MASKS)]
+        fused = content.get(FUSED)
+        masks = [name for name in content if str(name).endswith(MASKS)]
         is_turned = fused is not None and fused.ndim == 2 and fused.shape[0] == 3 * fused.shape[1]
         return is_turned and bool(masks) and {EMBEDDING, POSITIONS, UNEMBEDDING} <= content.keys()
 
     @property
     def _settings(self) -> dict[str, Any]:
-        embedding, positions = self._tensors[EMBEDDING], self._tensors[POSITIONS]
+        embedding = self._tensors[EMBEDDING]
+        positions = self._tensors[POSITIONS]
         if embedding.ndim != 2 or positions.ndim != 2:
             raise ImportRefusedError(
                 f"{self.path.name}: the embedding or the positions are no table"

@@ -59,7 +59,8 @@ class ModelSource(ABC):
     takes: ClassVar[tuple[str, ...]] = ()  #: the names of the additions that such a source accepts
 
     def __init__(self, path: Path, additions: Mapping[str, Any] | None = None) -> None:
-        self.path, self.additions = path, dict(additions or {})
+        self.path = path
+        self.additions = dict(additions or {})
         if useless := sorted(self.additions.keys() - set(self.takes)):
             option = {"mapping": "--map", "set": "--set"}.get(useless[0], useless[0])
             raise ImportRefusedError(

@@ -99,7 +99,8 @@ class TorchFile:
 
     def same(self, one: str, other: str) -> bool:
         """Whether two tensors have the same memory and shape."""
-        first, second = self.tensors[one], self.tensors[other]
+        first = self.tensors[one]
+        second = self.tensors[other]
         return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 
 

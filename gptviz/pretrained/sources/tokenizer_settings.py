@@ -100,10 +100,8 @@ def class_name(settings: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """The name of the class, without "Fast"; empty if neither tokenizer_config.json nor config.json
     lets it be known.
     """
-    named, model = (
-        settings.get("tokenizer_class") or config.get("tokenizer_class"),
-        config.get("model_type"),
-    )
+    named = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    model = config.get("model_type")
     usual = _OF_MODELS.get(model, "") if isinstance(model, str) else ""
     name = named.removesuffix("Fast") if isinstance(named, str) else ""
     return usual if name in _ANY or model in _MISNAMED else name

@@ -122,7 +122,8 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
 
 def _files(name: str) -> dict[str, object]:
     """The files of a checkpoint as worker.js takes them."""
-    folder, lm = checkpoints.find(name), load(name)
+    folder = checkpoints.find(name)
+    lm = load(name)
     config, tokenizer = (
         json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))
         for file in ("config", "tokenizer")

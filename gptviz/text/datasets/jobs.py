@@ -179,7 +179,9 @@ class Jobs(Task):
         )
 
     def _ids(self, count: int, rng: Generator) -> Ids:
-        jobs, first = list(self.shares), 1 + len(VERBS) + len(STATES)  # see _tokenizer
+        # see _tokenizer
+        jobs = list(self.shares)
+        first = 1 + len(VERBS) + len(STATES)
         share = np.array([self.shares[job] for job in jobs]) / 100
         job, verb, state = (
             rng.integers(n, size=count) for n in (len(jobs), len(VERBS), len(STATES))
@@ -187,7 +189,8 @@ class Jobs(Task):
         word = (rng.random(count) >= share[job]).astype(np.int64)
         the, that, was, stop = (np.full(count, i) for i in (0, *range(first, first + 3)))
         of_job = first + 3
-        verb, state = 1 + verb, 1 + len(VERBS) + state
+        verb = 1 + verb
+        state = 1 + len(VERBS) + state
         # [count, length]
         return np.stack(
             (the, of_job + job, verb, that, of_job + len(jobs) + word, was, state, stop), axis=1

@@ -244,12 +244,12 @@ class Dates(PairTask):
 
     def as_text(self, when: date, form: str, *, capitals: bool = False, commas: bool = True) -> str:
         """A date in one of the `FORMS`."""
-        day, month, year = when.day, _MONTHS[when.month], when.year
+        day = when.day
+        month = _MONTHS[when.month]
+        year = when.year
         suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-        of_month, of_year = (
-            {"month": month, "short": month[:3]},
-            {"year": year, "spoken": spoken_year(year)},
-        )
+        of_month = {"month": month, "short": month[:3]}
+        of_year = {"year": year, "spoken": spoken_year(year)}
         text = form.format(day=day, suffix=suffix, ordinal=_ORDINALS[day], **of_month, **of_year)
         if not commas:
             text = text.replace(",", "")

@@ -49,7 +49,9 @@ Words = tuple[str, ...]
 LENGTH: Final = 27
 """Tokens of the longest sentence and its end: a fact about a colour, two sentences between, and the longest question."""
 _END: Final = SPECIAL_TOKENS[0]
-_TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT, _SENTENCES_PER_WHOLE = 5, 6, 8
+_TEMPLATES_PER_HELD_OUT = 5
+_PAIRS_PER_HELD_OUT = 6
+_SENTENCES_PER_WHOLE = 8
 
 _NAMES = (
     "Mary",
@@ -127,7 +129,8 @@ _TIMES = {
 } | {"Last week the": ("was", "were")}
 _SEEING = ("saw", "found", "drew", "liked")
 _OWNING = ("has", "bought", "found")
-_DAY, _WALK = "It was a long day .", "We went to the {} ."
+_DAY = "It was a long day ."
+_WALK = "We went to the {} ."
 _BETWEEN = ("", _DAY, _WALK, f"{_DAY} {_WALK}", f"{_WALK} {_DAY}")
 _QUESTIONS = ("The {} is", "Now the {} is", "The colour of the {} is")
 
@@ -214,7 +217,8 @@ def _name_sentence(template: Words, pair: Words, pick: _Picker) -> str:
 
 def _agreement_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     beginning, preposition, adjectives = template
-    is_plural, other_plural = pick((False, True)), pick((False, True))
+    is_plural = pick((False, True))
+    other_plural = pick((False, True))
     noun, other = (
         _NOUNS[word] if plural else word
         for word, plural in zip(pair, (is_plural, other_plural), strict=True)
@@ -254,7 +258,8 @@ def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tu
 
 @lru_cache(maxsize=1)
 def _parts() -> dict[str, _Part]:
-    templates, pairs = _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT
+    templates = _TEMPLATES_PER_HELD_OUT
+    pairs = _PAIRS_PER_HELD_OUT
     nouns = _split(tuple(permutations(_NOUNS, 2)), pairs)
     trained, held_out = _split(
         [kinds for depth in (2, 3) for kinds in product(_BRACKETS, repeat=depth)], templates
@@ -395,7 +400,8 @@ class Sentences(Task):
         """Ids [count, length], whether each token can be known, and which task each row is of
         [count].
         """
-        pick, parts = _Picker(rng), list(_parts().values())
+        pick = _Picker(rng)
+        parts = list(_parts().values())
         # the first is about names: the best known of the four
         first = 0 if held_out else rng.integers(len(parts))
         part = (np.arange(count) + first) % len(parts)
@@ -403,7 +409,8 @@ class Sentences(Task):
             of.write(pick(of.templates[held_out]), pick(of.pairs[held_out]), pick).split()
             for of in (parts[number] for number in part.tolist())
         ]
-        token, filled = _numbers(), [_END] * LENGTH
+        token = _numbers()
+        filled = [_END] * LENGTH
         # [count, length]
         rows = np.array(
             [[token[word] for word in (sentence + filled)[:LENGTH]] for sentence in sentences]

@@ -126,10 +126,8 @@ class Addition(Task):
         """
         digits = ids - self.tokenizer.encode("0").ids[0]  # [count, length]
         # the ones first
-        a, b = (
-            digits[:, : self.digits][:, ::-1],
-            digits[:, self.digits + 1 :][:, : self.digits][:, ::-1],
-        )
+        a = digits[:, : self.digits][:, ::-1]
+        b = digits[:, self.digits + 1 :][:, : self.digits][:, ::-1]
         carry = np.full_like(ids, -1)
         carried = np.zeros(len(ids), np.int64)
         for place in range(self.digits):
@@ -143,7 +141,9 @@ class Addition(Task):
         """
         if (solved := re.fullmatch(r"(\d+)\+(\d+)=(\d+)", text)) is None:
             return ""
-        a, b, answer = int(solved[1]), int(solved[2]), int(solved[3][::-1])
+        a = int(solved[1])
+        b = int(solved[2])
+        answer = int(solved[3][::-1])
         return f"{a} + {b} = {answer}" + ("" if answer == a + b else f" (the sum is {a + b})")
 
     @property

@@ -24,7 +24,8 @@ MOST_PARTS: Final = 1_000  # of a stage; those in use have at most about 100
 LONGEST_TEXTS: Final = 3_000  # characters of all texts in a stage
 # Steps of a stage, times the characters that one of the text can become; a few steps count as
 # `FEWEST_STEPS`.
-MOST_WORK, FEWEST_STEPS = 300, 6
+MOST_WORK = 300
+FEWEST_STEPS = 6
 # characters of a word that WordPiece reads; its time grows with the square of it. In use: 100
 LONGEST_WORD: Final = 200
 BEFORE_TOKENS: Final = ("normalizer", "pre_tokenizer")
@@ -46,7 +47,8 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
             )
     if (pattern := _slow_pattern(fields.get("decoder"))) is not None:
         raise TooMuchError(f"its decoder has the pattern {pattern!r:.80}, which can take any time")
-    model, added = fields.get("model"), fields.get("added_tokens")
+    model = fields.get("model")
+    added = fields.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     # A vocabulary of Unigram is a list of pieces, each with its score.
     if isinstance(vocabulary, list):
@@ -112,7 +114,8 @@ def _parts(value: Any, most: int) -> Iterator[Any]:
     """All values within a value, itself too, without the map of characters of SentencePiece; a few
     more than `most` of them.
     """
-    left, count = [value], 0
+    left = [value]
+    count = 0
     while left and count <= most:
         part = left.pop()
         yield part

@@ -93,7 +93,8 @@ class BPETokenizer(Tokenizer):
             with as_value_error("this tokenizer cannot be opened"):
                 outside = ReadingOutside(backend.to_str(), reason)
         model = fields["model"]
-        self._backend, self._outside = backend, outside
+        self._backend = backend
+        self._outside = outside
         self._reader: tokenizers.Tokenizer | ReadingOutside = outside or backend
         self.before, self.after = _frame(fields["post_processor"])
         # Whether spaces are written as SentencePiece does: as ▁. If not, only the library knows how
@@ -119,7 +120,8 @@ class BPETokenizer(Tokenizer):
         }
         self._cuttable = _splits_as_gpt2(fields)
         # Whether a space is put before every piece between added tokens, not only before the text.
-        normalizer, before = json.dumps(fields["normalizer"]), json.dumps(fields["pre_tokenizer"])
+        normalizer = json.dumps(fields["normalizer"])
+        before = json.dumps(fields["pre_tokenizer"])
         self._prepends = '"Prepend"' in normalizer or '"prepend_scheme": "always"' in before
         self._added = frozenset(token["id"] for token in fields["added_tokens"])
         self._special = frozenset(
@@ -214,7 +216,8 @@ class BPETokenizer(Tokenizer):
             raise ValueError("this is not a Hugging Face tokenizer.json: it has no 'model' object")
         with as_value_error("this tokenizer.json cannot be opened"):
             check_sizes(fields)
-            content, outside = json.dumps(fields) if text is None else text, None
+            content = json.dumps(fields) if text is None else text
+            outside = None
             if (reason := slow_pattern(fields)) is not None:
                 outside = ReadingOutside(content, reason)
                 content = json.dumps(fields | dict.fromkeys(outside.stages))
@@ -267,7 +270,8 @@ class BPETokenizer(Tokenizer):
             single=single, special_tokens=tokens
         )
         framed = copy(self)
-        framed.before, framed.after = tuple(before), tuple(after)
+        framed.before = tuple(before)
+        framed.after = tuple(after)
         return framed
 
     def with_tokens(
@@ -483,7 +487,8 @@ class BPETokenizer(Tokenizer):
         """The places in `text` that the unknown token stands for, and those that no token
         covers.
         """
-        instead, own = self.label(self.unknown_id or 0), self.piece(self.unknown_id or 0)
+        instead = self.label(self.unknown_id or 0)
+        own = self.piece(self.unknown_id or 0)
         gaps: _Gaps = {}
         covered = np.zeros(len(text), bool)
         for at, (token, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
@@ -597,7 +602,8 @@ def _fields(backend: "tokenizers.Tokenizer") -> dict[str, Any]:
     if not isinstance(backend.model, models.BPE):
         fields: dict[str, Any] = json.loads(backend.to_str())
         return fields
-    vocabulary_of, backend.model = backend.model, models.BPE()
+    vocabulary_of = backend.model
+    backend.model = models.BPE()
     try:
         fields = json.loads(backend.to_str())
     finally:
@@ -728,7 +734,8 @@ def _chunks(text: str, size: int | None = None) -> Iterator[str]:
     """`text` in pieces of about `size` characters (`_CHUNK` without one) that, split as GPT-2
     splits, have the same tokens.
     """
-    start, size = 0, size or _CHUNK
+    start = 0
+    size = size or _CHUNK
     while len(text) - start > size and (cut := _SAFE_CUT.search(text, start + size)):
         yield text[start : cut.start()]
         start = cut.start()

@@ -65,7 +65,8 @@ class CharTokenizer(Tokenizer):
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> "CharTokenizer":
         """The tokenizer whose parsed JSON this is."""
-        characters, unknown = fields.get("characters"), fields.get("unknown")
+        characters = fields.get("characters")
+        unknown = fields.get("unknown")
         if not isinstance(characters, list) or not all(
             isinstance(item, str) for item in characters
         ):

@@ -58,7 +58,8 @@ def growth(steps: Iterable[Mapping[str, Any]]) -> float:
     between them. They may turn any character into any other one, so what stands before and after
     them is counted by itself.
     """
-    factor, formed = 1.0, False
+    factor = 1.0
+    formed = False
     for kind, some in groupby(filter(_kind, steps), _kind):
         if kind == "replaces":
             factor *= _growth_of_replacing([*some])
@@ -136,7 +137,8 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     such texts there can be. A regular expression may find nothing between any two characters, and
     puts its content there.
     """
-    itself, content = Counter([character]), Counter(str(step["content"]))
+    itself = Counter([character])
+    content = Counter(str(step["content"]))
     if text := _text(step):
         return itself | content if character == text[0] else itself
     return itself | content if _finds_something(step) else itself + content

@@ -83,13 +83,15 @@ class MarianTokenizer(SpecialTokensTokenizer):
             _opened(content, name) for name, content in self._content.items()
         )
         self.unknown_id: int = self._ids[unknown]
-        self.end, self.padding = self._ids[end], self._ids[padding]
+        self.end = self._ids[end]
+        self.padding = self._ids[padding]
         self.start = self.padding
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> MarianTokenizer:
         """The tokenizer whose parsed JSON this is."""
-        pieces, names = fields.get("pieces"), ("source", "target", "unknown", "end", "padding")
+        pieces = fields.get("pieces")
+        names = ("source", "target", "unknown", "end", "padding")
         unused = fields.get("unused", 0)
         source, target, unknown, end, padding = (str(fields.get(name)) for name in names)
         if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
@@ -102,7 +104,8 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
     def filled_up(self, size: int) -> MarianTokenizer:
         """The same tokenizer with unused tokens at its end, so that there are `size` of them."""
-        special, content = self.special(), self._content
+        special = self.special()
+        content = self._content
         names = special["unknown"], special["end"], special["padding"]
         return MarianTokenizer(
             content["source"], content["target"], self.pieces, *names, size - len(self.pieces)
@@ -173,12 +176,10 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible(self.piece(place))
 
     # There is no inner tokenizer that has these.
-    labels, bytes_of, begins_apart, merging = (
-        Tokenizer.labels,
-        Tokenizer.bytes_of,
-        Tokenizer.begins_apart,
-        Tokenizer.merging,
-    )
+    labels = Tokenizer.labels
+    bytes_of = Tokenizer.bytes_of
+    begins_apart = Tokenizer.begins_apart
+    merging = Tokenizer.merging
 
     def is_special(self, id: int) -> bool:
         return id in (self.end, self.padding) or id in self.unused_ids

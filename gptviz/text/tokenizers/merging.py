@@ -48,8 +48,10 @@ def replayed(
     texts = [symbol for token in tokens for symbol in token]
     token_of = [place for place, token in enumerate(tokens) for _ in token]
     count = len(texts)
-    before, after = list(range(-1, count - 1)), list(range(1, count + 1))
-    possible, made = list[tuple[int, int, int]](), list[tuple[int, int, int, int]]()
+    before = list(range(-1, count - 1))
+    after = list(range(1, count + 1))
+    possible = list[tuple[int, int, int]]()
+    made = list[tuple[int, int, int, int]]()
 
     def note(left: int, right: int) -> None:
         if left >= 0 and right < count and token_of[left] == token_of[right]:

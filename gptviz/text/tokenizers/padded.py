@@ -85,9 +85,14 @@ class PaddedTokenizer(ExtendedTokenizer):
             raise ValueError(
                 f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}"
             )
-        self.inner, self.vocab_size, self.unknown_id = inner, size, inner.unknown_id
-        self.padding, self.before, self.after = inner.padding, inner.before, inner.after
-        self.is_spaced, self.way = inner.is_spaced, inner.way
+        self.inner = inner
+        self.vocab_size = size
+        self.unknown_id = inner.unknown_id
+        self.padding = inner.padding
+        self.before = inner.before
+        self.after = inner.after
+        self.is_spaced = inner.is_spaced
+        self.way = inner.way
         self.unused_ids = [*inner.unused_ids, *range(inner.vocab_size, size)]
 
     @classmethod
@@ -95,7 +100,8 @@ class PaddedTokenizer(ExtendedTokenizer):
         """The parsed JSON of the inner tokenizer in that of the whole, and how many tokens there
         are.
         """
-        inner, size = fields.get("inner"), fields.get("size")
+        inner = fields.get("inner")
+        size = fields.get("size")
         if (
             not isinstance(inner, dict)
             or inner.get("kind") == cls.kind

@@ -102,7 +102,9 @@ def pieces(tokenizer: Tokenizer, encoding: Encoding) -> list[Piece]:
     ends = list(accumulate(len(gap) + len(part) for gap, part in zip(gaps, data, strict=True)))
     starts = [end - len(part) for end, part in zip(ends, data, strict=True)]
     words, characters = _words(written)
-    kinds, numbers, number = list[str](), list[int](), -1
+    kinds = list[str]()
+    numbers = list[int]()
+    number = -1
     for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
         kind = (
             "unknown"

@@ -19,11 +19,9 @@ _TIMES = r"(?>[?*+]|\{\d{1,2}(?:,\d{0,2})?\})\+?"
 _QUICK = rf"(?=[^|])(?:{_ONE}\?\+?)?(?:{_ONE})*?(?:{_ONE}{_TIMES})?(?:{_ONE}[?*]\+?)?"
 
 _SHORT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_BEFORE, _LARGE, _SMALL = (
-    r"[^\r\n\p{L}\p{N}]?",
-    r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]",
-    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]",
-)
+_BEFORE = r"[^\r\n\p{L}\p{N}]?"
+_LARGE = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_SMALL = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _CASED = rf"{_BEFORE}{_LARGE}*{_SMALL}+{{0}}|{_BEFORE}{_LARGE}+{_SMALL}*{{0}}"
 _LISTED = (
     _SHORT,

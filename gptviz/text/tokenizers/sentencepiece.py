@@ -87,7 +87,8 @@ def from_sentencepiece(
         space_before: where a space is put; None for as the file says.
     """
     model = model_in(content)
-    trained, normal = model.trainer_spec, model.normalizer_spec
+    trained = model.trainer_spec
+    normal = model.normalizer_spec
     kinds = {trained.BPE: False, trained.UNIGRAM: True}
     if trained.model_type not in kinds:
         raise ValueError(
@@ -162,7 +163,8 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
             f"it has {count:,} pieces, {len(pieces.scores):,} scores and {len(pieces.kinds):,} "
             "kinds of pieces"
         )
-    texts, known = [], set(PieceKind)
+    texts = []
+    known = set(PieceKind)
     for text, kind in zip(pieces.texts, pieces.kinds, strict=True):
         if kind not in known:
             raise ValueError(
@@ -249,7 +251,8 @@ def _add_tokens(backend: tokenizers.Tokenizer, texts: list[str], pieces: Pieces)
     """
     from tokenizers import AddedToken
 
-    special, user_defined = [], []
+    special = []
+    user_defined = []
     for text, kind in zip(texts, pieces.kinds, strict=True):
         if kind in (PieceKind.CONTROL, PieceKind.UNKNOWN):
             special.append(AddedToken(text, normalized=False, special=True))

@@ -30,7 +30,9 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
     def __init__(self, inner: Tokenizer) -> None:
         if isinstance(inner, SpecialTokensTokenizer):
             raise ValueError("the vocabulary has its special tokens already")
-        self.inner, self.is_spaced, self.way = inner, inner.is_spaced, inner.way
+        self.inner = inner
+        self.is_spaced = inner.is_spaced
+        self.way = inner.way
         self.padding = inner.vocab_size
         #: the token before an answer, from which its first token is predicted
         self.start = inner.vocab_size + 1

@@ -21,7 +21,9 @@ class SymbolTokenizer(WordVocabulary):
     kind = way = one_of = "symbols"
     word_is = "a symbol must be text without white space"
     most = 65_536
-    unknown, unknown_id = 0, None  # no token stands only for unknown symbols
+    # no token stands only for unknown symbols
+    unknown = 0
+    unknown_id = None
 
     @classmethod
     def numbers(cls, count: int) -> "SymbolTokenizer":

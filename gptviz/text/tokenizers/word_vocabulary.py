@@ -60,7 +60,8 @@ class WordVocabulary(Tokenizer):
         """The words of a text, as they stand in a vocabulary."""
 
     def encode(self, text: str) -> Encoding:
-        words, instead = [*self.read(text)], self.label(self.unknown)
+        words = [*self.read(text)]
+        instead = self.label(self.unknown)
         unknown = tuple(
             Unknown.of(i, word, instead) for i, word in enumerate(words) if word not in self._ids
         )

@@ -2,7 +2,10 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page
 
-WORDS, ATTENTION, HELD_OUT, OWN = "Words", "Attention", "Held-out texts", "A file of yours"
+WORDS = "Words"
+ATTENTION = "Attention"
+HELD_OUT = "Held-out texts"
+OWN = "A file of yours"
 VIEWS = (WORDS, ATTENTION, HELD_OUT, OWN)
 
 PAGE = Page(

@@ -2,8 +2,13 @@
 
 from gptviz.ui.page import DETAILS_BELOW, Page
 
-NEXT_TOKEN, ATTENTION, EMBEDDINGS = "Next token", "Attention", "Embeddings"
-LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS = "Logit lens", "Attribution", "Heads", "Weights"
+NEXT_TOKEN = "Next token"
+ATTENTION = "Attention"
+EMBEDDINGS = "Embeddings"
+LOGIT_LENS = "Logit lens"
+ATTRIBUTION = "Attribution"
+HEADS = "Heads"
+WEIGHTS = "Weights"
 ANSWERS = "Answers"
 VIEWS = (NEXT_TOKEN, ATTENTION, EMBEDDINGS, LOGIT_LENS, ATTRIBUTION, HEADS, WEIGHTS, ANSWERS)
 

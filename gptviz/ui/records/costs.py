@@ -2,7 +2,8 @@
 
 from gptviz.ui.page import Page
 
-COUNTS, BITS = "Counts", "With fewer bits"
+COUNTS = "Counts"
+BITS = "With fewer bits"
 VIEWS = (BITS, COUNTS)
 
 PAGE = Page(

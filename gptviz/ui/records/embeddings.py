@@ -2,7 +2,8 @@
 
 from gptviz.ui.page import DETAILS_BELOW, Page
 
-MAP, WAVES = "Map", "Waves"
+MAP = "Map"
+WAVES = "Waves"
 
 PAGE = Page(
     name="embeddings",

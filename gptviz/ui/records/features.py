@@ -2,7 +2,8 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, TOKEN_KEYS, Page, has_blocks
 
-FEATURES, SUPERPOSITION = "Features", "Superposition"
+FEATURES = "Features"
+SUPERPOSITION = "Superposition"
 VIEWS = (FEATURES, SUPERPOSITION)
 
 PAGE = Page(

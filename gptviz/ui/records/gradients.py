@@ -2,7 +2,8 @@
 
 from gptviz.ui.page import DETAILS_BELOW, Page
 
-BLOCKS, STEP = "Gradients", "One step"
+BLOCKS = "Gradients"
+STEP = "One step"
 VIEWS = (BLOCKS, STEP)
 
 PAGE = Page(

@@ -2,7 +2,9 @@
 
 from gptviz.ui.page import ARROWS, DETAILS_BELOW, MODEL_ON_TOP, Keys, Page, has_blocks
 
-DOES, WHERE, READS = "What each head does", "Where it does most", "Which head reads which"
+DOES = "What each head does"
+WHERE = "Where it does most"
+READS = "Which head reads which"
 VIEWS = (DOES, WHERE, READS)
 
 PAGE = Page(

@@ -2,7 +2,9 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page
 
-TOGETHER, APART, RELATIVES = "All in one", "A panel each", "Beside relatives"
+TOGETHER = "All in one"
+APART = "A panel each"
+RELATIVES = "Beside relatives"
 
 PAGE = Page(
     name="over_training",

@@ -2,7 +2,10 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page, has_blocks
 
-MAP, WRITTEN, PROBES, STEERING = "Map", "What is written", "Probes", "Steering"
+MAP = "Map"
+WRITTEN = "What is written"
+PROBES = "Probes"
+STEERING = "Steering"
 VIEWS = (WRITTEN, MAP, PROBES, STEERING)
 # The view that links to a view of an earlier version open.
 GONE = dict.fromkeys(("Lengths", "Directions"), MAP)

@@ -2,7 +2,9 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, TOKEN_KEYS, Page
 
-CUT, COMPARE, LEARN = "One text", "Two tokenizers", "Learn one"
+CUT = "One text"
+COMPARE = "Two tokenizers"
+LEARN = "Learn one"
 VIEWS = (CUT, COMPARE, LEARN)
 
 PAGE = Page(

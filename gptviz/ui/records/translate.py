@@ -2,7 +2,9 @@
 
 from gptviz.ui.page import ATTENTION_KEYS, DETAILS_BELOW, Page
 
-CROSS_ATTENTION, NEXT_TOKEN, BEAM_SEARCH = "Cross-attention", "Next token", "Beam search"
+CROSS_ATTENTION = "Cross-attention"
+NEXT_TOKEN = "Next token"
+BEAM_SEARCH = "Beam search"
 VIEWS = (CROSS_ATTENTION, NEXT_TOKEN, BEAM_SEARCH)
 
 PAGE = Page(

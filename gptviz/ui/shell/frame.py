@@ -37,12 +37,10 @@ DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
 # Keys of the session's state: the default prompt of the model shown last, the page that is open,
 # whether the reader has chosen a model, and the groups of the menu that the reader folded.
-DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN, FOLDED = (
-    "default prompt",
-    "page open",
-    "a model was chosen",
-    "menu folded",
-)
+DEFAULT_SHOWN = "default prompt"
+OPEN_PAGE = "page open"
+HAS_CHOSEN = "a model was chosen"
+FOLDED = "menu folded"
 MENU_WIDTH = 216
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
@@ -150,7 +148,8 @@ def open_page(page: Page) -> None:
         search.box(state, {key: state[key] for key in ABOUT_NO_MODEL if key in state})
         with st.expander("All pages") if has_lesson or is_presenting else st.container():
             _menu()
-        done, step = lesson.done_on_screen(), lesson.step_on_screen()
+        done = lesson.done_on_screen()
+        step = lesson.step_on_screen()
         page_helpers(key="page helpers", done=done, step=step, presents=is_presenting)
     kind = kinds.kind_said(checkpoints.folder_of(model_on_screen())) or "decoder"
     with st.container(gap=None, key="page-head"):

@@ -151,10 +151,8 @@ def most_tokens(config: Config) -> int:
 def view(key: ModelKey, read: Read) -> ExplorerContent:
     """The attention of every head of one stack of the model over the tokens `read`."""
     model, part = _stack(key, read)
-    of_itself, keys = (
-        part == "attention",
-        len(read.ids) if part == "attention" else len(read.source or ()),
-    )
+    of_itself = part == "attention"
+    keys = len(read.ids) if part == "attention" else len(read.source or ())
     triangle = of_itself and attention_explorer.is_causal(
         attention.blocked(model, read.ids), len(read.ids), keys
     )
@@ -185,14 +183,17 @@ def heads(
     """The attention of every head for the explorer, with the numbers of only `block` if those of
     all blocks are too many; with `words`, the attention between them.
     """
-    seen, reading = view(key, read).overview, reading_of(key, read, block)
+    seen = view(key, read).overview
+    reading = reading_of(key, read, block)
     if words is not None:
         reading = in_words(reading, words)
         merged = overview_of(reading.patterns, range(len(words)))
         # averages stay those of tokens
         seen = replace(seen, thumbnails=merged.thumbnails, without_first=merged.without_first)
-    config, patterns = language_model(key).model.config, reading.patterns
-    is_cross, facts = read.stack == CROSS, seen.facts
+    config = language_model(key).model.config
+    patterns = reading.patterns
+    is_cross = read.stack == CROSS
+    facts = seen.facts
     averages = {"spread": seen.spread} if is_cross else {}
     if facts is not None:
         averages = {
@@ -432,15 +433,18 @@ def no_attention(subject: Subject) -> None:
 
 def code(subject: Subject, stack: str) -> str:
     """The code that computes a `reading`, which contains everything that is shown."""
-    read, prompt = stack_read(subject, stack), subject.prompt
+    read = stack_read(subject, stack)
+    prompt = subject.prompt
     if read.source:
         return code_of_two(subject, read)
     if subject.kind.has_source:
         if len(subject.encoding.ids) > reading.capacity(subject.lm):
             prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
-        model, ids = "lm.model.encoder", f"lm.source({prompt!r})"
+        model = "lm.model.encoder"
+        ids = f"lm.source({prompt!r})"
     else:
-        model, ids = "lm.model", f"lm.seen(lm.encode({prompt!r}))"
+        model = "lm.model"
+        ids = f"lm.seen(lm.encode({prompt!r}))"
         if len(read.ids) < len(subject.seen):
             ids += f"[-{len(read.ids)}:]" if subject.kind.continues else f"[:{len(read.ids)}]"
     return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read")}

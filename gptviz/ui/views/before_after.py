@@ -31,7 +31,8 @@ from . import encoder_decoder
 from .loss_texts import LossText, ask_guess, loss_of, unit_of
 
 # How many tokens the figure shows of each of the two guesses, and how many are written.
-MOST_SHOWN, MOST_WRITTEN = 5, 80
+MOST_SHOWN = 5
+MOST_WRITTEN = 80
 _TEXT = "text"
 # One prompt is read at a time: of a long one, what a pass holds for a moment would else be in
 # memory twice.
@@ -48,18 +49,17 @@ def figure(
     """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown,
     and the code that computes them.
     """
-    asked, first_asked, lm = (
-        ask_guess(key, subject.text),
-        ask_guess(before or key.unedited, subject.text),
-        subject.lm,
-    )
+    asked = ask_guess(key, subject.text)
+    first_asked = ask_guess(before or key.unedited, subject.text)
+    lm = subject.lm
     change = Change(first_asked.value.probabilities, asked.value.probabilities)
     release_memory()  # two texts are written meanwhile, each in a thread with its own heap
     answers = lm.answer_space
     ids = change.likeliest(MOST_SHOWN) if answers.noun == "token" else list(range(len(lm.labels)))
     labels = [answers.label(i) for i in ids]
     table = change.table(ids, labels, answers.noun)
-    first, then = int(change.before.argmax()), int(change.after.argmax())
+    first = int(change.before.argmax())
+    then = int(change.after.argmax())
     said = {number: answers.label(number) for number in (first, then)}
     moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
@@ -91,8 +91,10 @@ def figure(
 
 def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | None = None) -> None:
     """The loss over the text without and with the edits of `key`."""
-    first, after = loss_of(before or key.unedited, text), loss_of(key, text)
-    unit, moved = unit_of(subject.lm), abs(after - first) >= 0.0005
+    first = loss_of(before or key.unedited, text)
+    after = loss_of(key, text)
+    unit = unit_of(subject.lm)
+    moved = abs(after - first) >= 0.0005
     falls = moved and after < first
     st.metric(
         f"Loss over {text.which}, {unit}",
@@ -158,10 +160,12 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
     lm = language_model(key)
     text: str | None
     if not lm.kind.continues or affordable(lm.model, len(ids), MOST_WRITTEN, LEAST) == MOST_WRITTEN:
-        text, is_whole = _written(key, ids, sampling), True
+        text = _written(key, ids, sampling)
+        is_whole = True
     else:
         # The computation of a text, which is begun at once, and how far it is.
-        of, title = ("text", key, ids, sampling), f"Writing the text {name.lower()}"
+        of = ("text", key, ids, sampling)
+        title = f"Writing the text {name.lower()}"
 
         def begin() -> Job[None]:
             return job.begin(of, title, lambda results: _write(results, key, ids, sampling))
@@ -172,7 +176,8 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
             jobs.begin_button(
                 "Write it from the beginning", begin, icon=":material/replay:", key=f"write {name}"
             )
-        text, is_whole = writing.results.get(_TEXT), writing.state == "done"
+        text = writing.results.get(_TEXT)
+        is_whole = writing.state == "done"
     if text is not None:
         st.code(text or " ", language=None, wrap_lines=True)
     return text if is_whole else None
@@ -190,7 +195,8 @@ def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
 
 def _write(results: Results, key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> None:
     """The same of a large model, a token at a time; when it is stopped, what was written stays."""
-    lm, tokens = language_model(key), list[int]()
+    lm = language_model(key)
+    tokens = list[int]()
     most = affordable(lm.model, len(ids), MOST_WRITTEN)
     drawn = _tokens(lm, ids, sampling, most)
     try:

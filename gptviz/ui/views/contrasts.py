@@ -129,7 +129,8 @@ def needed_head(key: ModelKey, question: ContrastQuestion) -> NeededHead | None:
         for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])
     }
     head = min(heads, key=lambda one: without[one][question.right])
-    left, likeliest = without[head], int(without[head].argmax())
+    left = without[head]
+    likeliest = int(without[head].argmax())
     before = guess(model, reading)
     return NeededHead(
         head,
@@ -167,7 +168,8 @@ def known_prompt(subject: Subject, state: Mapping[str, Any] | None = None) -> li
     found = answered(subject.key)
     if not found or subject.prompt in [question.prompt for question in found]:
         return []
-    question, right = found[0], in_quotes(subject.lm.tokenizer.label(found[0].right))
+    question = found[0]
+    right = in_quotes(subject.lm.tokenizer.label(found[0].right))
     notice = (
         f"After {in_quotes(question.prompt)} the model’s answer is {right}, and that is right. "
         f"{question.contrast.about}"
@@ -205,7 +207,8 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
     """When in training the model began to need this head for the right answer, if it does and that
     is known.
     """
-    appeared_at, last = None, None
+    appeared_at = None
+    last = None
     # The snapshots, if all of them can be read quickly; else none.
     steps = scrubber.steps(key.name)
     for step in (
@@ -216,7 +219,8 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
         model = language_model(scrubber.at_step(key, step)).model
         reading = _reading(model, question)
         ((_, twin),) = edited_by_each(model, [UnitEdit(head)])
-        now, without = guess(model, reading), guess(twin, reading)
+        now = guess(model, reading)
+        without = guess(twin, reading)
         if int(now.argmax()) != question.right or int(without.argmax()) == question.right:
             appeared_at = None
         elif appeared_at is None:

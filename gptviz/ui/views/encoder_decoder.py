@@ -14,7 +14,8 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import controls, jobs
 
-ENCODER, DECODER = "encoder", "decoder"
+ENCODER = "encoder"
+DECODER = "decoder"
 # The most tokens of an answer that pages show, its end token included: an answer that never ends
 # would fill any context.
 LONGEST_ANSWER = 128
@@ -80,7 +81,8 @@ def answer(
 @jobs.data("Writing the output", max_entries=64)
 def _answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None) -> OutputText:
     lm = language_model(key)
-    own, most = lm.special_tokens, longest_answer(lm.model.config)
+    own = lm.special_tokens
+    most = longest_answer(lm.model.config)
     ids = decode(
         lm.model, torch.tensor([source]), own.start, own.end, sampling, most, own.unused_ids
     )[0]
@@ -92,7 +94,8 @@ def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
     """The ids that the decoder has read at the end of its answer: the start token and its likeliest
     answer to the `source`.
     """
-    lm, own = language_model(key), answer(key, source)
+    lm = language_model(key)
+    own = answer(key, source)
     return (
         source
         if own is None

@@ -110,9 +110,11 @@ def entries() -> dict[str, Entry]:
     for name, folder in checkpoints.folders().items():
         status = read_status(folder)
         try:
-            card, config = _read_card(folder), kinds.read_config(folder)
+            card = _read_card(folder)
+            config = kinds.read_config(folder)
             curve = curve_of(folder)
-            data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
+            data = (card.task or card.corpus or "")[:80]
+            recipe = card.recipe or {}
             settings = (
                 {"data": data or None}
                 | {name: recipe.get(name) for name in field_infos(Recipe)}

@@ -13,7 +13,8 @@ from gptviz.machine.files import kept_until_written
 from gptviz.takehome.learning_curves import read_accuracy, read_curve
 from gptviz.ui.shell.subject import kinds
 
-FEW, NINE_TENTHS = 4, 0.9
+FEW = 4
+NINE_TENTHS = 0.9
 # Read-only: all who ask share them.
 curve_of = kept_until_written("log.jsonl", "card.json", most=64)(read_curve)
 accuracy_of = kept_until_written("log.jsonl", "card.json", most=64)(read_accuracy)
@@ -31,7 +32,8 @@ def most_of_its_fall(curve: Curve) -> str:
     """How far a loss on held-out data fell, and by which step most of it had fallen, as a sentence;
     empty if it did not fall, or was measured too rarely to name a step.
     """
-    losses, steps = curve.validation, curve.validation_steps
+    losses = curve.validation
+    steps = curve.validation_steps
     if len(losses) < FEW or not losses[-1] < losses[0]:
         return ""
     reached = losses <= losses[0] - NINE_TENTHS * (losses[0] - losses[-1])

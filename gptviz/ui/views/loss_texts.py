@@ -22,7 +22,8 @@ from gptviz.ui.widgets import controls, escaped, jobs
 
 from . import held_out
 
-PROMPT, HELD_OUT = "the prompt", "held-out data"
+PROMPT = "the prompt"
+HELD_OUT = "held-out data"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,9 @@ from gptviz.ui.widgets import addresses, jobs
 
 # Keys of the session's state: the map, the tensor looked at last, and whether its box was closed
 # since.
-KEY, _LOOK, _SHUT = "map", "map look", "map shut"
+KEY = "map"
+_LOOK = "map look"
+_SHUT = "map shut"
 # The beginning of the path of a box in a block.
 _SUBLAYER = re.compile(r"(encoder\.)?blocks\.[0-9]+\.(attention|cross_attention|mlp)(?=\.)")
 
@@ -148,7 +150,8 @@ def patterns(key: ModelKey, read: Read) -> dict[str, npt.NDArray[np.uint8]]:
         if name in small[kind] or len(small[kind]) < view.MOST_THUMBNAILS // heads:
             mask = whole = None
             if kind == "decoder":
-                mask, whole = _hidden(lm.model, name, value), (len(read.ids), len(read.ids))
+                mask = _hidden(lm.model, name, value)
+                whole = (len(read.ids), len(read.ids))
             small[kind].setdefault(name, []).append(
                 view.thumbnails(value[0, :heads].float().cpu().numpy(), mask, whole)
             )
@@ -394,7 +397,8 @@ def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
     If the numbers shown are those of a head, it is this head, or the first of those that share the
     key head.
     """
-    box, sublayer = whole.box(looked_at.box), _SUBLAYER.match(looked_at.box)
+    box = whole.box(looked_at.box)
+    sublayer = _SUBLAYER.match(looked_at.box)
     if box is None:
         return None
     if box.part in ("embed", "positions", "turn", "distance"):

@@ -65,7 +65,8 @@ def ranked(
         chosen: the one that is shown.
         more: other numbers [unit] of each, by their title.
     """
-    kind, some = activity.layer.kind, order[:MOST_ROWS]
+    kind = activity.layer.kind
+    some = order[:MOST_ROWS]
 
     def choose(index: int) -> None:
         addresses.write(CHOSEN, activity.unit(index).name)

@@ -27,15 +27,14 @@ from gptviz.ui.widgets import capitalised, controls, details, escaped, jobs, sho
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
-LIST, UPLOADER, PART, REFUSED = (
-    "pairs",
-    "list of prompts",
-    "list of prompts part",
-    "list of prompts refused",
-)
+LIST = "pairs"
+UPLOADER = "list of prompts"
+PART = "list of prompts part"
+REFUSED = "list of prompts refused"
 TITLE = "Over a list of prompts"
 # How many pairs a task writes, and how many rows are read.
-WRITTEN, MOST_ROWS = 20, 500
+WRITTEN = 20
+MOST_ROWS = 500
 MOST_UPLOADED = 1  # MB
 # Seconds that a page waits for what should take a moment.
 LONGEST = 10.0
@@ -150,7 +149,8 @@ def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -
     """What is computed of the list; at once where that takes a moment, else with a button, a bar
     and a way to stop it.
     """
-    key, name = subject.key, ("over prompts", how, subject.key, text)
+    key = subject.key
+    name = ("over prompts", how, subject.key, text)
 
     def compute(results: Results) -> None:
         for one in language_model(key).each_prompt(rows, how):
@@ -177,11 +177,9 @@ def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float])
         over_list.labelled().values, (over_list.labelled().axes[0], Axis("unit", titles)), "value"
     )
     largest = int(np.nanargmax(np.abs(over_list.mean)))
-    mean, deviation, share = (
-        over_list.mean[largest],
-        over_list.deviation[largest],
-        over_list.same_sign[largest],
-    )
+    mean = over_list.mean[largest]
+    deviation = over_list.deviation[largest]
+    share = over_list.same_sign[largest]
     over = f"{capitalised(SAYS[how])}, over {counted(len(over_list.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
     best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; "

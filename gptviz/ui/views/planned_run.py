@@ -120,7 +120,8 @@ def estimate_of(planned: PlannedRun, device: str) -> Estimate | None:
     """The cost of the run, or None if its fields do not go together yet."""
     if planned.config is None:
         return None
-    tokens, held_out = planned.config.context_length, 0
+    tokens = planned.config.context_length
+    held_out = 0
     if planned.source is not None:
         tokens = min(planned.source.tokens(planned.config), tokens)
         held_out = planned.source.evaluation_tokens(planned.config, planned.plan.tokenizer)

@@ -167,10 +167,8 @@ def stable(agree: Stability, method: str) -> str:
     """How far pictures agree, in words."""
     if math.isnan(agree.kept):
         return "There are too few points to say how far the pictures of several seeds agree."
-    share, chance = (
-        percent(agree.kept),
-        percent(agree.by_chance) if agree.by_chance >= 0.005 else "less than 1 %",
-    )
+    share = percent(agree.kept)
+    chance = percent(agree.by_chance) if agree.by_chance >= 0.005 else "less than 1 %"
     return (
         f"Stability over {agree.pictures} seeds: of a point's {agree.neighbours} nearest "
         f"neighbours in one picture by {method}, "

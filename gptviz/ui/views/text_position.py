@@ -23,10 +23,12 @@ _SLIDER = "position slider"
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _chips(key: ModelKey, ids: tuple[int, ...]) -> tuple[Token, ...]:
-    tokenizer, seen = language_model(key).tokenizer, guesses(key, ids).tokens
+    tokenizer = language_model(key).tokenizer
+    seen = guesses(key, ids).tokens
 
     def chip(place: int) -> Token:
-        label, probability = tokenizer.label(ids[place]), float(seen.probability[place])
+        label = tokenizer.label(ids[place])
+        probability = float(seen.probability[place])
         if math.isnan(probability):
             return Token(label, note="the first token: there is nothing to guess it from")
         likely = zip(seen.likely[place], seen.likely_probability[place], strict=True)
@@ -44,7 +46,8 @@ def position(last: int, default: int | None = None) -> int:
     Unlike other controls it is not bound to the link: its range depends on the text, and with a new
     range Streamlit would take the old value of the link, even if a new text asks for another.
     """
-    usual, values = last if default is None else default, whole(0, last)
+    usual = last if default is None else default
+    values = whole(0, last)
     named = {"": usual, END["position"]: last}
     chosen = controls.linked(
         "position",

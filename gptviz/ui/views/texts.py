@@ -12,7 +12,9 @@ from gptviz.ui.widgets import controls
 
 from . import held_out
 
-HELD_OUT, PASSAGES, OWN = "Held-out data", "Passages of books", "A text of yours"
+HELD_OUT = "Held-out data"
+PASSAGES = "Passages of books"
+OWN = "A text of yours"
 # What the model writes itself, where nobody knows what it learned from.
 WRITTEN = "What it writes itself"
 

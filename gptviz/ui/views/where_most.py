@@ -24,16 +24,21 @@ from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES, text_of
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
 
-HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
+HELD_OUT = "Held-out data"
+WRITTEN = "What it writes"
+PROMPT = "The prompt"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
 # The number of tokens that the model writes itself, one after the other. To write one takes as long
 # as to read `WRITING`.
-MOST_WRITTEN, WRITING = 512, 10
+MOST_WRITTEN = 512
+WRITING = 10
 # Seconds that the page waits for what takes longer.
 SOON = 1.0
 # How many tokens of a context are shown before the one at which the unit does most, and behind it;
 # and how many contexts.
-BEFORE, BEHIND, SHOWN = 24, 8, 6
+BEFORE = 24
+BEHIND = 8
+SHOWN = 6
 
 
 class Context(NamedTuple):
@@ -184,7 +189,8 @@ def contexts(
     over the whole row.
     """
     lm = language_model(key)
-    of, shown = units.observable(lm, layer), []
+    of = units.observable(lm, layer)
+    shown = []
     for row, at in pieces:
         values = of.values(torch.tensor([row]))[0, :, unit]
         some = slice(max(0, at - BEFORE), at + 1 + BEHIND)

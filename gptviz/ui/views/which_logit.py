@@ -14,8 +14,11 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import addresses, controls
 
-OF, MINUS = "logit_of", "minus"
-LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
+OF = "logit_of"
+MINUS = "minus"
+LIKELIEST = "the likeliest"
+NEXT = "the next likeliest"
+ALONE = "none: its logit alone"
 # The wrong answer where a prompt has a known one, or the other of two names in it, else the next
 # likeliest token.
 RIVAL = "the rival answer"
@@ -24,7 +27,8 @@ LISTED = 30
 # The key of the session's state with a logit, a pair of numbers, that a file asks for.
 ASKED = "asked logit"
 # Keys and values in links of earlier versions.
-_OLD_KEYS, _OLD_VALUES = {"token": OF, "against": MINUS}, {"none": ALONE, "nothing": ALONE}
+_OLD_KEYS = {"token": OF, "against": MINUS}
+_OLD_VALUES = {"none": ALONE, "nothing": ALONE}
 
 
 class Logit(NamedTuple):
@@ -61,10 +65,12 @@ def which_logit(
             answer.
         minus: what the second control shows at first.
     """
-    every, what = names(subject), subject.lm.answer_space.noun
+    every = names(subject)
+    what = subject.lm.answer_space.noun
     _take_over(every)
     listed = [every[i] for i in likely[:LISTED]]
-    typed, other = "", None
+    typed = ""
+    other = None
     if len(every) > LISTED:
         typed = (
             f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown "

@@ -38,7 +38,9 @@ from gptviz.settings.address_values import NOTED, Values
 # 6 to 12. A page has up to three texts in its address: with everything else they stay below 16 KiB.
 LONGEST = 4_000
 # Bounds of what is kept: the texts that were used last.
-MOST_TEXTS, MOST_BYTES, LONGEST_KEPT = 200, 16 * 2**20, 2**20
+MOST_TEXTS = 200
+MOST_BYTES = 16 * 2**20
+LONGEST_KEPT = 2**20
 _KEY = re.compile(r"kept-[0-9a-f]{32}")
 # What chats and mails leave out of a link or end it at: a mark or a space at its end, and marks in
 # a row.
@@ -163,7 +165,8 @@ def _key_of(content: bytes) -> str:
 
 def _sweep(newest: Path) -> None:
     """Remove the texts used longest ago until the bounds are kept; `newest` always stays."""
-    size, files = 0, []
+    size = 0
+    files = []
     for file in newest.parent.glob("kept-*.txt"):
         with suppress(OSError):
             about = file.stat()

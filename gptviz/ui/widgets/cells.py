@@ -31,7 +31,8 @@ def show_cells(
         words: `says`, `unit`, `legend`, `hint`, `code` and others of `cell_grid.About`.
     """
     names = [cell.name for _, cells in rows for cell in cells if cell is not None]
-    of, file = fingerprint(key, names), key.replace(" ", "-")
+    of = fingerprint(key, names)
+    file = key.replace(" ", "-")
     about = cell_grid.About(
         of, label=alt, file=file, **{"model": "", "prompt": "", **heading(alt), **words}
     )

@@ -101,7 +101,8 @@ def linked(
         instead: what is shown instead of a value that is not possible, in words.
     """
     addresses.takes(key, values)
-    asked, read_before = st.query_params.get(key), f"{key} was possible"
+    asked = st.query_params.get(key)
+    read_before = f"{key} was possible"
     if asked is None:
         return default
     why = ", which is not available here" + (f"; showing {escaped(instead)}" if instead else "")
@@ -298,7 +299,9 @@ def text(
         instead_of: texts that the default takes the place of.
         lasting: keep the text when the reader leaves the page and returns.
     """
-    said, missing, linked = st.session_state.setdefault(_SAID, {}), "", None
+    said = st.session_state.setdefault(_SAID, {})
+    missing = ""
+    linked = None
     addresses.takes(key, ANY)
     try:
         linked = addresses.get(key)

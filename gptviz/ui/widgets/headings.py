@@ -11,7 +11,8 @@ import streamlit as st
 
 # Keys of the session's state: what the pictures say of model and prompt, and what is chosen, by the
 # label of its control.
-_ABOUT, _CHOSEN = "about pictures", "chosen for pictures"
+_ABOUT = "about pictures"
+_CHOSEN = "chosen for pictures"
 # A longer choice, such as a text, is cut.
 LONGEST = 160
 

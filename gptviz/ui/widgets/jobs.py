@@ -30,7 +30,8 @@ R_co = TypeVar("R_co", covariant=True)
 # Seconds between two updates of a page that follows a computation.
 FOLLOWED = 0.5
 # A page that waits shows the bar after `AT_FIRST` seconds, and updates it every `LOOK` seconds.
-AT_FIRST, LOOK = 0.5, 0.3
+AT_FIRST = 0.5
+LOOK = 0.3
 # Seconds without a page that waits after which a computation ends; a reload takes less.
 LEFT = 5.0
 # The key of the session's state that holds the key of the computation which the user stopped.

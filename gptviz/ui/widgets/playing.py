@@ -84,7 +84,8 @@ class Player:
         """
         if not self.is_playing:
             return
-        ready, upcoming = self._key("ready"), following(options, chosen)
+        ready = self._key("ready")
+        upcoming = following(options, chosen)
 
         @st.fragment(run_every=PACE)
         def tick() -> None:

@@ -16,7 +16,8 @@ from . import addresses
 
 # The key of the session's state that holds the suggestions taken on this page, the last one last.
 _TAKEN = "tries taken"
-MOST_TAKEN, MOST_SHOWN = 20, 3
+MOST_TAKEN = 20
+MOST_SHOWN = 3
 # The key of the session's state with the container in which the suggestions of this run stand.
 _PLACE = "place of the suggestions"
 

@@ -36,7 +36,8 @@ def test_what_b_has_more_of_is_blue_and_to_the_right_what_a_has_more_of_orange_a
 
 
 def test_the_bars_of_both_have_their_own_numbers_on_a_scale_that_holds_the_largest() -> None:
-    one, other = of([0.25, 0.5, 0.0, np.nan]), of([0.75, 0.125, 0.0, 0.125])
+    one = of([0.25, 0.5, 0.0, np.nan])
+    other = of([0.75, 0.125, 0.0, 0.125])
     figure = pairs(one, other, LIGHT, limit=0.75, percent=True)
     for bars, name, given in zip(figure.data, "AB", (one, other), strict=True):
         assert bars.name == name
@@ -214,7 +215,8 @@ def test_singular_values_are_bars_from_zero_in_their_order() -> None:
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_each_unit_has_its_mean_its_deviation_and_the_prompt_on_screen(theme: Theme) -> None:
     rng = np.random.default_rng(0)
-    values, here = rng.normal(size=(3, 20)), rng.normal(size=20)
+    values = rng.normal(size=(3, 20))
+    here = rng.normal(size=20)
     values[1] = np.abs(values[1])
     values[1, 3] = np.nan  # of a single prompt
     here[5] = np.nan

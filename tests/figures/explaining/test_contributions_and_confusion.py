@@ -109,10 +109,8 @@ def test_fifty_long_labels_stay_apart() -> None:
 
 def test_distances_of_model_and_baseline_stand_side_by_side_on_one_scale() -> None:
     axis = (Axis("distance", ("exactly right", "1 off", "2 off")),)
-    model, other = (
-        LabelledArray(np.array([0.5, 0.4, 0.1]), axis, "share"),
-        LabelledArray(np.array([0.6, 0.0, 0.4]), axis, "share"),
-    )
+    model = LabelledArray(np.array([0.5, 0.4, 0.1]), axis, "share")
+    other = LabelledArray(np.array([0.6, 0.0, 0.4]), axis, "share")
     figure = distances(model, other, LIGHT)
     assert [list(bar.y) for bar in figure.data] == [[0.5, 0.4, 0.1], [0.6, 0.0, 0.4]]
     assert list(figure.data[1].text) == ["60.0 %", "0 %", "40.0 %"]

@@ -60,7 +60,9 @@ def test_equal_tokens_do_not_merge(n_tokens: int) -> None:
 def test_single_characters_have_their_labels_at_their_places_and_none_touches_another_on_a_phone(
     n_tokens: int,
 ) -> None:
-    given, phone = tokens(n_tokens), 230  # pixels that the picture is wide, and high
+    # pixels that the picture is wide, and high
+    given = tokens(n_tokens)
+    phone = 230
     layout = layout_of(given)
     for axis, mark in ((layout.xaxis, "<br>"), (layout.yaxis, "\u00a0")):
         every = 1 if n_tokens <= 40 else 2

@@ -148,7 +148,8 @@ def test_a_long_label_at_an_edge_stays_within_the_picture() -> None:
 
 
 def test_labels_side_by_side_do_not_cover_each_other() -> None:
-    x, y = np.array([0.0, 5.0, 500.0]), np.array([0.0, 0.0, 300.0])
+    x = np.array([0.0, 5.0, 500.0])
+    y = np.array([0.0, 0.0, 300.0])
     first, second, far = scatter.text_positions(x, y, [1, 1, 1], across=500, along=300)
     assert first != second
     assert far == "top center"

@@ -32,7 +32,8 @@ def test_the_decades_hold_every_size_that_float32_holds() -> None:
 @pytest.mark.parametrize("huge", [math.inf, 1e160])
 def test_beyond_float32_the_axis_ends_a_little_later(tiny: float, huge: float) -> None:
     low, high = depth.decades(sizes([tiny, huge]))
-    smallest, largest = np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max
+    smallest = np.finfo(np.float32).smallest_subnormal
+    largest = np.finfo(np.float32).max
     assert -55 < low < math.log10(smallest)
     assert math.log10(largest) < high < 50
 
@@ -120,6 +121,7 @@ def test_what_leaves_at_either_end_is_said(value: float, said: str) -> None:
 
 
 def test_where_all_lines_stay_or_none_does_the_axis_holds_all() -> None:
-    near, far = all_sizes([0.5, 1e-3], [2.0, 40.0]), all_sizes([1e-20, 1e-30], [1e20, 1e30])
+    near = all_sizes([0.5, 1e-3], [2.0, 40.0])
+    far = all_sizes([1e-20, 1e-30], [1e20, 1e30])
     assert depth.close_up(near) == (depth.decades(near), ())
     assert depth.close_up(far) == (depth.decades(far), ())

@@ -42,10 +42,8 @@ def test_thinning_keeps_first_last_lowest_and_highest_and_makes_nothing_up(
     seed: int, count: int, log_steps: bool
 ) -> None:
     draw = np.random.default_rng(seed)
-    steps, values = (
-        np.cumsum(draw.integers(1, 50, count)).astype(float),
-        draw.standard_cauchy(count),
-    )
+    steps = np.cumsum(draw.integers(1, 50, count)).astype(float)
+    values = draw.standard_cauchy(count)
     x, y = curves.thinned(steps, values, log_steps=log_steps)
     points = dict(zip(steps.tolist(), values.tolist(), strict=True))
     assert len(x) <= min(count, 1_002)
@@ -79,7 +77,8 @@ def test_what_is_no_number_is_left_out() -> None:
 @given(st.integers(0, 2**32), st.integers(1, 200))
 def test_the_mean_is_that_of_the_last_twentieth_of_the_steps(seed: int, count: int) -> None:
     draw = np.random.default_rng(seed)
-    steps, values = np.cumsum(draw.integers(1, 5, count)).astype(float), draw.normal(size=count)
+    steps = np.cumsum(draw.integers(1, 5, count)).astype(float)
+    values = draw.normal(size=count)
     expected = []
     for step, value in zip(steps, values, strict=True):
         window = [
@@ -197,11 +196,9 @@ def test_one_quantity_is_shown_as_it_is_with_its_unit() -> None:
 def test_accuracies_stand_on_one_scale_as_they_are_with_those_of_the_training_data_beside_them() -> (
     None
 ):
-    steps, held_out, trained_on = (
-        np.array([0.0, 50.0, 100.0]),
-        np.array([0.5, 0.7, 0.72]),
-        np.array([0.5, 0.8, 0.95]),
-    )
+    steps = np.array([0.0, 50.0, 100.0])
+    held_out = np.array([0.5, 0.7, 0.72])
+    trained_on = np.array([0.5, 0.8, 0.95])
     nothing = np.array([])
     one = Accuracy("<b>one</b>", "texts right", steps, held_out, steps, trained_on, epoch=25.0)
     other = Accuracy("other", "texts right", steps, held_out / 2, nothing, nothing, epoch=25.0)

@@ -32,7 +32,8 @@ def test_each_series_is_drawn_at_its_steps_in_one_chart_and_in_panels(
     theme: Theme, log_steps: bool
 ) -> None:
     shown = table(9)
-    names, look = shown.axes[1].labels, ChartLook(log_steps=log_steps, marked=(3, 1), at=2)
+    names = shown.axes[1].labels
+    look = ChartLook(log_steps=log_steps, marked=(3, 1), at=2)
     for figure in (lines(shown, theme, look, names, height=300), panels(shown, theme, look, names)):
         drawn = {trace.name: trace for trace in figure.data if trace.mode == "lines+markers"}
         for i, name in enumerate(names):

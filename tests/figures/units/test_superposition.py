@@ -13,7 +13,8 @@ from tests.drawn import numbers
 def test_each_arrow_leads_from_the_middle_to_its_end_and_each_direction_that_was_found_is_dashed() -> (
     None
 ):
-    ends, found = np.array([[1.0, 0.2], [-0.5, -0.9]]), np.array([[0.6, 0.8]])
+    ends = np.array([[1.0, 0.2], [-0.5, -0.9]])
+    found = np.array([[0.6, 0.8]])
     drawn = arrows(ends, LIGHT, found=found, height=400).to_dict()["data"]
     of_features = [line for line in drawn if line["name"] == "features"]
     for line, end in zip(of_features, ends, strict=True):

@@ -24,10 +24,8 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def texts(kind: str) -> list[Rows]:
-    ids, source = (
-        some_ids(7, 3).clamp(min=1),
-        some_ids(5, 3, seed=2).clamp(min=1) if kind == "encoder-decoder" else None,
-    )
+    ids = some_ids(7, 3).clamp(min=1)
+    source = some_ids(5, 3, seed=2).clamp(min=1) if kind == "encoder-decoder" else None
     targets = torch.tensor([2, 0, 1]) if kind == "classifier" else some_ids(7, 3, seed=4)
     if kind != "classifier":
         targets[0, 2] = targets[2] = -100
@@ -43,13 +41,15 @@ def test_the_loss_without_each_piece_is_that_of_a_loop(
     kind: str, to: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ablation, "MOST_LOGITS", 100)  # some rows at a time
-    model, rows = scrambled(tiny(**KINDS[kind])), texts(kind)
+    model = scrambled(tiny(**KINDS[kind]))
+    rows = texts(kind)
     edits = [UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
     reference = [rows[0].reading]
     found = dict(loss_with_each(model, rows, edits, reference))
     assert list(found) == edits
     for one in edits:
-        twin, each = edited(model, (one,), reference), []
+        twin = edited(model, (one,), reference)
+        each = []
         for (ids, source), targets in rows:
             for b in range(len(ids)):
                 logits = twin(ids[b : b + 1], None if source is None else source[b : b + 1])[
@@ -79,7 +79,8 @@ def test_a_pass_for_both_gives_the_guess_and_the_loss(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ablation, "MOST_LOGITS", most)  # logits of some places at a time, or of all
-    model, rows = scrambled(tiny()), texts("decoder")[1]
+    model = scrambled(tiny())
+    rows = texts("decoder")[1]
     found, nats = guess_and_loss(model, rows.reading, rows.targets)
     assert found == pytest.approx(guess(model, rows.reading), abs=1e-6)
     assert nats == pytest.approx(loss(model, [rows]), rel=1e-5)

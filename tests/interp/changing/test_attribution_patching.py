@@ -26,7 +26,8 @@ def slope(model: Transformer, pair: PromptPair, tap: str, at: int, step: float =
     """How fast the answer changes where a piece goes from its corrupted to its clean value, by
     finite differences.
     """
-    ids, sources = pair.ids(torch.device("cpu")), pair.sources(torch.device("cpu"))
+    ids = pair.ids(torch.device("cpu"))
+    sources = pair.sources(torch.device("cpu"))
     read = [{"source": None if sources is None else sources[i : i + 1]} for i in (0, 1)]
     clean = run(model, ids[:1], [tap], **read[0])[tap]
 
@@ -44,7 +45,8 @@ def slope(model: Transformer, pair: PromptPair, tap: str, at: int, step: float =
 
 @tried(5, 15, families(activation="gelu", **NO_SHORTCUTS))
 def test_a_preview_of_one_step_is_the_slope_of_finite_differences(config: Config) -> None:
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     found = preview(model, pair, [one.name for one in quantities(config)], steps=1, checked=0)
     for name, guess in found.items():
         one = quantity(name, config)
@@ -62,7 +64,8 @@ def test_a_preview_of_one_step_is_the_slope_of_finite_differences(config: Config
 )
 def test_other_kinds_of_models_have_a_preview_too(changes: dict[str, object]) -> None:
     config = tiny(**changes)
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     for name, guess in preview(
         model, pair, [one.name for one in quantities(config)], steps=1, checked=0
     ).items():
@@ -93,7 +96,8 @@ def test_of_a_small_change_the_preview_says_what_patches_do() -> None:
 def test_integrated_gradients_add_up_to_the_whole_difference(config: Config) -> None:
     # Where a router chooses other experts the answer jumps, of which no slope says anything.
     assume(config.n_layer and config.mlp != "experts")
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     found = preview(model, pair, steps=257, checked=0)["resid_pre"]
     guessed = found.answers[0][~found.known[0]] - found.corrupted
     assert len(guessed) > 1, (
@@ -105,7 +109,8 @@ def test_integrated_gradients_add_up_to_the_whole_difference(config: Config) -> 
 def test_what_acts_on_corrupted_values_is_the_slope_over_the_corrupted_prompt_in_any_number_of_steps() -> (
     None
 ):
-    model, pair = scrambled(tiny()), pair_for(tiny())
+    model = scrambled(tiny())
+    pair = pair_for(tiny())
     stays = ["attention.pattern", "attention.q", "attention.k"]
     one, many = (preview(model, pair, [*stays, "attention.z"], steps, 0) for steps in (1, 5))
     for name in stays:
@@ -116,7 +121,8 @@ def test_what_acts_on_corrupted_values_is_the_slope_over_the_corrupted_prompt_in
 @tried(4, 15, families(activation="gelu", **NO_SHORTCUTS))
 def test_what_a_preview_calls_known_is_what_patches_do(config: Config) -> None:
     assume(config.n_layer)
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     pair = replace(
         pair,
         corrupted=(
@@ -141,7 +147,8 @@ def test_a_preview_states_its_correlation_with_what_was_computed_and_is_trusted_
     None
 ):
     config = tiny(n_layer=4, n_head=6, d_model=24)
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     for name in ("attention.z", "attention.k", "mlp.out"):
         bare, found = (preview(model, pair, [name], checked=checked)[name] for checked in (0, 7))
         computed = found.known & ~bare.known
@@ -159,7 +166,8 @@ def test_a_preview_states_its_correlation_with_what_was_computed_and_is_trusted_
 
 
 def test_a_correlation_is_that_of_numpy_and_none_where_nothing_differs() -> None:
-    model, pair = scrambled(tiny()), pair_for(tiny())
+    model = scrambled(tiny())
+    pair = pair_for(tiny())
     exact, guess = (
         found.answers
         for found in (patch(model, pair), preview(model, pair, checked=0)["resid_pre"])
@@ -181,7 +189,8 @@ def test_the_parameters_get_no_gradient_and_stay_as_they_are() -> None:
 
 
 def test_no_product_holds_what_only_the_derivative_of_a_weight_needs() -> None:
-    model, weights = scrambled(tiny()), list[Tensor]()
+    model = scrambled(tiny())
+    weights = list[Tensor]()
     model.blocks[0].mlp.down.register_forward_pre_hook(
         lambda part, _args: weights.append(part.weight)
     )  # type: ignore[union-attr]
@@ -193,7 +202,8 @@ def test_no_product_holds_what_only_the_derivative_of_a_weight_needs() -> None:
 
 
 def test_a_caller_that_computes_without_gradients_gets_the_same() -> None:
-    model, pair = scrambled(tiny()), pair_for(tiny())
+    model = scrambled(tiny())
+    pair = pair_for(tiny())
     expected = preview(model, pair)["resid_pre"].answers
     with torch.inference_mode():
         np.testing.assert_array_equal(preview(model, pair)["resid_pre"].answers, expected)

@@ -55,7 +55,8 @@ def test_the_first_prompt_takes_the_answer_away_furthest_and_the_last_token_stay
 def test_of_a_long_text_the_beginning_is_read_once_and_the_prompts_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, ids = scrambled(tiny(context_length=40)), some_ids(33, batch=1)[0].tolist()
+    model = scrambled(tiny(context_length=40))
+    ids = some_ids(33, batch=1)[0].tolist()
     expected = one_token_changed(model, ids)
     monkeypatch.setattr(corrupting, "AT_ONCE", 40)
     read: list[int] = []
@@ -73,7 +74,8 @@ def test_what_is_tried_is_bounded_by_its_work(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_likeliest_answers_are_two_different_ones() -> None:
-    model, ids = scrambled(tiny()), tuple(some_ids(7, batch=1)[0].tolist())
+    model = scrambled(tiny())
+    ids = tuple(some_ids(7, batch=1)[0].tolist())
     order = answer(ids).argsort(descending=True).tolist()
     assert likeliest_answers(model, PromptPair(ids, ids, 0, 0)) == (order[0], order[1])
     other = (*ids[:3], (ids[3] + 1) % VOCAB, *ids[4:])

@@ -19,7 +19,8 @@ from gptviz.language_model import LanguageModel
 from gptviz.text.datasets.sentences import Sentences
 from tests.tiny import scrambled, some_ids, tiny
 
-NAME, TAP = "planted-00000001", "blocks.1.resid_post"
+NAME = "planted-00000001"
+TAP = "blocks.1.resid_post"
 
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -44,7 +45,8 @@ def test_a_planted_direction_is_found_with_its_spread_and_its_sign(
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(800, 2, 12, generator=generator)
     hidden = torch.randn(2, 12, generator=generator) * torch.tensor([[3.0], [-5.0]])
-    toward, away = noise[:400] + hidden, noise[400 : 800 if are_pairs else 700] - hidden
+    toward = noise[:400] + hidden
+    away = noise[400 : 800 if are_pairs else 700] - hidden
     vectors, separation = contrast(toward, away, how)
     assert cosine(vectors, hidden) > 0.99
     # Two heaps at ±|hidden|, each with a variance of 1.
@@ -70,7 +72,8 @@ def test_few_texts_are_all_used_and_none_is_held_out() -> None:
 
 
 def test_what_an_edit_adds_to_the_stream_is_found_in_it_again() -> None:
-    model, vector = scrambled(tiny()), planted(block=0)
+    model = scrambled(tiny())
+    vector = planted(block=0)
     rows = list(some_ids(8, batch=6, vocab=11))
     with_it = edited(model, edits([f"direction.{NAME}=2"], model.config))
     vectors, _ = contrast(directions.ends(with_it, rows), directions.ends(model, rows))
@@ -80,7 +83,9 @@ def test_what_an_edit_adds_to_the_stream_is_found_in_it_again() -> None:
 
 
 def test_the_stream_is_linear_in_the_strength_and_equal_to_the_bit_at_0() -> None:
-    model, vector, ids = scrambled(tiny()), planted(), some_ids()
+    model = scrambled(tiny())
+    vector = planted()
+    ids = some_ids()
     plain = run(model, ids)
     for strength in (-4, -1.5, 0, 1, 3.25):
         steered = run(edited(model, edits([f"direction.{NAME}={strength}"], model.config)), ids)
@@ -90,11 +95,11 @@ def test_the_stream_is_linear_in_the_strength_and_equal_to_the_bit_at_0() -> Non
 
 
 def test_a_direction_that_is_switched_off_is_taken_out_and_nothing_else() -> None:
-    model, vector, ids = scrambled(tiny()), planted(), some_ids()
-    plain, without = (
-        run(model, ids)[TAP],
-        run(edited(model, edits([f"direction.{NAME}"], model.config)), ids)[TAP],
-    )
+    model = scrambled(tiny())
+    vector = planted()
+    ids = some_ids()
+    plain = run(model, ids)[TAP]
+    without = run(edited(model, edits([f"direction.{NAME}"], model.config)), ids)[TAP]
     torch.testing.assert_close(without @ vector, torch.zeros(2, 8), atol=1e-5, rtol=0)
     across = torch.eye(12) - torch.outer(vector, vector) / vector.dot(vector)
     torch.testing.assert_close(without, plain @ across)
@@ -105,7 +110,8 @@ def test_a_direction_that_is_switched_off_is_taken_out_and_nothing_else() -> Non
 def test_a_logit_is_still_the_sum_of_its_parts_and_the_direction_is_one_of_them(
     residual: str, strength: str
 ) -> None:
-    model, ids = scrambled(tiny(residual=residual)), some_ids(batch=1)[0].tolist()
+    model = scrambled(tiny(residual=residual))
+    ids = some_ids(batch=1)[0].tolist()
     for block in (0, 1):
         vector = planted(block=block)
         with_it = edited(model, edits([f"direction.{NAME}{strength}"], model.config))
@@ -116,10 +122,8 @@ def test_a_logit_is_still_the_sum_of_its_parts_and_the_direction_is_one_of_them(
         )
         # nothing but the final norm is left on its way
         if strength and block == 1 and residual != "post-norm":
-            stream, row = (
-                run(with_it, torch.tensor([ids]))[TAP][0, -1],
-                model.head.unembed.weight[found.token],
-            )
+            stream = run(with_it, torch.tensor([ids]))[TAP][0, -1]
+            row = model.head.unembed.weight[found.token]
             norm = model.head.final_norm
             scaled = (
                 float(strength[1:])
@@ -145,10 +149,8 @@ def sentences() -> LanguageModel:
     return gptviz.load("sentences")
 
 
-PLURAL, SINGULAR = (
-    ("keys", "dogs", "books", "letters", "houses"),
-    ("key", "dog", "book", "letter", "house"),
-)
+PLURAL = ("keys", "dogs", "books", "letters", "houses")
+SINGULAR = ("key", "dog", "book", "letter", "house")
 OTHERS = {
     "man": "men",
     "child": "children",
@@ -215,7 +217,8 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
     sentences: LanguageModel,
 ) -> None:
     _, toward, away = Sentences().opposites()
-    found, prompt = sentences.direction(toward, away, block=0), "The king near the old tree"
+    found = sentences.direction(toward, away, block=0)
+    prompt = "The king near the old tree"
     steered = sentences.steer(prompt, found.name, 3, frozen=True, max_new_tokens=1)
     patterns = {
         name: (lambda _, kept=kept: kept)
@@ -232,7 +235,8 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
         free.probability.values.max(0), steered.probability.values.max(0), atol=1e-4
     )
     for strength in (0, 3):  # the texts too
-        ids, written = sentences.encode(prompt), list[int]()
+        ids = sentences.encode(prompt)
+        written = list[int]()
         for _ in range(3):
             patterns = {
                 name: (lambda _, kept=kept: kept)
@@ -273,7 +277,8 @@ def test_in_addition_the_direction_of_the_carry_moves_digits_by_one() -> None:
         return {one: float(off[carry == one].double().mean()) for one in (0, 1)}
 
     found = lm.label_direction("carry", "1", block=0)
-    up, down = moved(found, 2.5), moved(found, -2.5)
+    up = moved(found, 2.5)
+    down = moved(found, -2.5)
     assert up[0] > 0.3 > 0.2 > down[0]
     assert down[1] > 0.3 > 0.2 > up[1]
     other = torch.randn(64, generator=torch.Generator().manual_seed(0))

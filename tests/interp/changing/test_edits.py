@@ -49,7 +49,8 @@ def logits(model: Transformer, ids: Tensor) -> Tensor:
 @torch.no_grad()
 def with_zeros(model: Transformer, name: str) -> Transformer:
     """A copy of `model` with weights at zero, so that the unit called `name` has nothing to say."""
-    part, copied = unit(name, model.config), deepcopy(model)
+    part = unit(name, model.config)
+    copied = deepcopy(model)
     layer = copied.get_submodule(part.layer)
     if isinstance(layer, AttentionBase):
         size = model.config.head_size
@@ -77,7 +78,8 @@ def with_zeros(model: Transformer, name: str) -> Transformer:
 def test_a_unit_that_is_switched_off_is_one_whose_output_weights_are_zero(
     config: Config, seed: int
 ) -> None:
-    model, ids = scrambled(config), some_ids()
+    model = scrambled(config)
+    ids = some_ids()
     units = [one.name for one in heads_and_mlps(config)] + [
         one.layer for one in heads_and_mlps(config) if one.is_head
     ]
@@ -92,8 +94,10 @@ def test_a_unit_that_is_switched_off_is_one_whose_output_weights_are_zero(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_model_itself_stays_as_it_is_to_the_bit(kind: str) -> None:
-    model, ids = scrambled(tiny(**KINDS[kind])), some_ids().clamp(min=1)
-    weights, before = deepcopy(model.state_dict()), logits(model, ids)
+    model = scrambled(tiny(**KINDS[kind]))
+    ids = some_ids().clamp(min=1)
+    weights = deepcopy(model.state_dict())
+    before = logits(model, ids)
     changed = edited(model, "blocks.0.attention.head.1", "blocks.1.mlp", "positions", "embed")
     assert not torch.allclose(logits(changed, ids), before)
     assert torch.equal(logits(model, ids), before)
@@ -104,7 +108,8 @@ def test_the_model_itself_stays_as_it_is_to_the_bit(kind: str) -> None:
 
 
 def test_several_edits_act_together_and_a_tap_sees_what_they_left() -> None:
-    model, ids = scrambled(tiny()), some_ids()
+    model = scrambled(tiny())
+    ids = some_ids()
     names = ["blocks.0.attention.head.0", "blocks.0.attention.head.2", "blocks.1.mlp.neuron.3=4.5"]
     by_hand = run(
         model,
@@ -149,7 +154,8 @@ def rows_of(
 @pytest.mark.parametrize("window", [None, 1, 3])
 @pytest.mark.parametrize("length", [3, 6, 8], ids=lambda length: f"reference of {length}")
 def test_a_replaced_pattern_is_that_of_a_loop(to: str, window: int | None, length: int) -> None:
-    model, ids = scrambled(tiny(window=window)), some_ids(6)
+    model = scrambled(tiny(window=window))
+    ids = some_ids(6)
     reading = Inputs(some_ids(length, 1, seed=5))
     before = run(model, ids)["blocks.1.attention.pattern"]
     stored = run(model, reading.ids)["blocks.1.attention.pattern"][0]
@@ -172,12 +178,15 @@ def test_a_replaced_pattern_is_that_of_a_loop(to: str, window: int | None, lengt
 def test_the_pattern_of_a_long_text_is_replaced_in_parts(
     to: str, window: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, ids = scrambled(tiny(context_length=20, window=window)), some_ids(20, 1)
+    model = scrambled(tiny(context_length=20, window=window))
+    ids = some_ids(20, 1)
     changed = edited(
         model, f"blocks.0.attention.head.1={to}", reference=[Inputs(some_ids(12, 1, seed=5))]
     )
     with torch.no_grad():
-        expected, cache, sizes = changed(ids), changed.new_cache(1), list[int]()
+        expected = changed(ids)
+        cache = changed.new_cache(1)
+        sizes = list[int]()
         monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 200)
         watch = Watch(
             ["blocks.*.pattern"],
@@ -196,12 +205,14 @@ def test_the_pattern_of_a_long_text_is_replaced_in_parts(
 @pytest.mark.parametrize("length", [3, 8], ids=lambda length: f"reference of {length}")
 def test_padding_and_a_memory_are_hidden_from_a_replaced_pattern_too(to: str, length: int) -> None:
     model = scrambled(tiny(**KINDS["encoder-decoder"]))
-    ids, source = some_ids(6).clamp(min=1), some_ids(5).clamp(min=1)
+    ids = some_ids(6).clamp(min=1)
+    source = some_ids(5).clamp(min=1)
     source[1, 3:] = 0
     reading = Inputs(
         some_ids(length, 1, seed=5).clamp(min=1), some_ids(length, 1, seed=6).clamp(min=1)
     )
-    plain, stored = run(model, ids, source=source), run(model, reading.ids, source=reading.source)
+    plain = run(model, ids, source=source)
+    stored = run(model, reading.ids, source=reading.source)
 
     def hidden(b: int, _: int, key: int) -> bool:
         return bool(source[b, key] == 0)
@@ -224,7 +235,8 @@ def test_padding_and_a_memory_are_hidden_from_a_replaced_pattern_too(to: str, le
     ],
 )
 def test_a_mean_is_that_over_all_tokens_of_the_reference_text(name: str, tap: str) -> None:
-    model, ids = scrambled(tiny()), some_ids(6)
+    model = scrambled(tiny())
+    ids = some_ids(6)
     pieces = [Inputs(some_ids(8, 1, seed=8)), Inputs(some_ids(3, 1, seed=9))]
     trace = run(edited(model, f"blocks.0.{name}=mean", reference=pieces), ids)[f"blocks.0.{tap}"]
     before = run(model, ids)[f"blocks.0.{tap}"]
@@ -247,12 +259,14 @@ def test_a_mean_is_that_over_all_tokens_of_the_reference_text(name: str, tap: st
 
 def test_padding_counts_in_no_mean() -> None:
     model = scrambled(tiny(**KINDS["encoder-decoder"]))
-    ids, source = some_ids(6, 2).clamp(min=1), some_ids(5, 2).clamp(min=1)
+    ids = some_ids(6, 2).clamp(min=1)
+    source = some_ids(5, 2).clamp(min=1)
     ids[0, 4:], source[1, 3:], ids[:, 0] = 0, 0, 0  # each row begins with the token that also pads
     names = ["blocks.0.mlp=mean", "encoder.blocks.0.attention.head.1=mean"]
     changed = run(edited(model, *names, reference=[Inputs(ids, source)]), ids, source=source)
     before = run(model, ids, source=source)
-    out, z = before["blocks.0.mlp.out"], before["encoder.blocks.0.attention.z"]
+    out = before["blocks.0.mlp.out"]
+    z = before["encoder.blocks.0.attention.z"]
     torch.testing.assert_close(
         changed["encoder.blocks.0.attention.z"][0, 1, 0], torch.cat((z[0, 1], z[1, 1, :3])).mean(0)
     )
@@ -266,7 +280,8 @@ def test_padding_counts_in_no_mean() -> None:
 @pytest.mark.parametrize("kind", sorted(POSITIONS.keys() - {"none"}))
 def test_positions_are_gone_or_in_another_order(kind: str, to: str) -> None:
     model = scrambled(tiny(positions=kind, mask="full"))
-    changed, ids = edited(model, f"positions={to}"), some_ids()
+    changed = edited(model, f"positions={to}")
+    ids = some_ids()
     swapped = ids[:, [1, 0, *range(2, 8)]]
     moved, stayed = (logits(changed, each)[:, 2:] for each in (swapped, ids))
     assert torch.allclose(moved, stayed, atol=1e-5) == (to == "zero")
@@ -301,7 +316,8 @@ EVERY = [
 @pytest.mark.parametrize("window", [None, 3])
 def test_a_cache_gives_the_logits_of_a_whole_pass(positions: str, window: int | None) -> None:
     model = scrambled(tiny(positions=positions, n_kv_head=1, mlp="gated", window=window))
-    changed, ids = edited(model, *EVERY, reference=[Inputs(some_ids(4, 1, seed=7))]), some_ids()
+    changed = edited(model, *EVERY, reference=[Inputs(some_ids(4, 1, seed=7))])
+    ids = some_ids()
     cache = changed.new_cache(len(ids))
     with torch.no_grad():
         whole = changed(ids)
@@ -315,7 +331,8 @@ def test_a_cache_gives_the_logits_of_a_whole_pass(positions: str, window: int | 
 
 def test_an_encoder_is_edited_once_wherever_it_runs() -> None:
     model = scrambled(tiny(**KINDS["encoder-decoder"]))
-    ids, source = some_ids(6).clamp(min=1), some_ids(5).clamp(min=1)
+    ids = some_ids(6).clamp(min=1)
+    source = some_ids(5).clamp(min=1)
     pieces = [Inputs(some_ids(4, 1), some_ids(4, 1).clamp(min=1))]
     names = [
         "encoder.blocks.0.attention.head.1=from",
@@ -327,7 +344,8 @@ def test_an_encoder_is_edited_once_wherever_it_runs() -> None:
     with torch.no_grad():
         memory = changed.encode(source, record)
         alone = changed.encoder(source)
-        given_memory, given_source = changed(ids, memory=memory), changed(ids, source)
+        given_memory = changed(ids, memory=memory)
+        given_source = changed(ids, source)
     assert [name for name in record.values if name.endswith("mlp.out")] == [
         "encoder.blocks.0.mlp.out",
         "encoder.blocks.1.mlp.out",
@@ -339,7 +357,8 @@ def test_an_encoder_is_edited_once_wherever_it_runs() -> None:
 
 
 CONFIG = tiny(n_layer=2)
-DIRECTION, FEATURE = "direction.planted-00000001", "dictionary.mine-00000001.feature.17"
+DIRECTION = "direction.planted-00000001"
+FEATURE = "dictionary.mine-00000001.feature.17"
 # Texts of edits, how they are written in an address, and what they are called.
 TEXTS = [
     (
@@ -540,7 +559,8 @@ def merged(config: Config = CONFIG) -> MergedTransformer:
 
 
 def test_the_strength_of_an_adapter_is_an_edit_that_comes_before_all_others() -> None:
-    model, ids = merged(), some_ids()
+    model = merged()
+    ids = some_ids()
     head = "blocks.0.attention.head.0=mean"
     inputs = [Inputs(some_ids(seed=4))]
     for text, strength in (
@@ -577,7 +597,8 @@ def test_a_model_without_an_adapter_has_no_strength() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_text_itself_as_the_reference_changes_nothing_but_a_mean(kind: str) -> None:
-    model, ids = scrambled(tiny(**KINDS[kind])), some_ids(6, 1).clamp(min=1)
+    model = scrambled(tiny(**KINDS[kind]))
+    ids = some_ids(6, 1).clamp(min=1)
     reading = Inputs(ids, None if (source := source_of(model)) is None else source[:1])
     names = [f"{one.layer}=from" for one in heads_and_mlps(model.config) if one.is_head]
     trace = run(

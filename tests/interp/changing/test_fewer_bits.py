@@ -51,7 +51,8 @@ def test_an_edit_of_weights_puts_their_rounded_numbers_in_the_model_and_that_of_
 
 
 def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
-    model, ids = scrambled(tiny(positions="learned")), some_ids()
+    model = scrambled(tiny(positions="learned"))
+    ids = some_ids()
     copied = deepcopy(model)
     with torch.no_grad():
         for name, one in matrices(copied).items():
@@ -125,7 +126,8 @@ def test_the_last_column_is_the_error_of_all_matrices_of_a_block_together() -> N
 def test_each_guess_moves_by_the_divergence_that_torch_computes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, ids = scrambled(tiny(), std=0.6), some_ids(batch=1)[0].tolist()
+    model = scrambled(tiny(), std=0.6)
+    ids = some_ids(batch=1)[0].tolist()
     twin = edited(model, "weights=2bit.row")
     with torch.no_grad():
         p, q = (each(torch.tensor([ids]))[0].double().log_softmax(-1) for each in (model, twin))

@@ -44,7 +44,8 @@ def pair_for(config: Config, length: int = 6, seed: int = 0) -> PromptPair:
 
 def by_a_loop(model: Transformer, pair: PromptPair, what: str) -> np.ndarray:
     """The answers [block, place], each from a pass of its own over the corrupted prompt."""
-    ids, sources = torch.tensor([pair.clean, pair.corrupted]), pair.sources(torch.device("cpu"))
+    ids = torch.tensor([pair.clean, pair.corrupted])
+    sources = pair.sources(torch.device("cpu"))
     of_clean, of_corrupted = (
         {"source": None if sources is None else sources[i : i + 1]} for i in (0, 1)
     )
@@ -66,7 +67,8 @@ def by_a_loop(model: Transformer, pair: PromptPair, what: str) -> np.ndarray:
 
 @tried(8, 25, families())
 def test_many_patches_in_a_pass_are_as_a_loop_of_single_ones(config: Config) -> None:
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     for one in quantities(config):
         found = patch(model, pair, one.name)
         np.testing.assert_allclose(
@@ -90,7 +92,8 @@ LABELS: dict[str, Any] = {"head": "mean", "n_label": 3, "mask": "full"}
 )
 def test_every_kind_of_model_is_patched_as_in_a_loop(changes: dict[str, Any]) -> None:
     config = tiny(**changes)
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     assert {one.name for one in quantities(config)} >= {"resid_pre", "attention.z"}
     for one in quantities(config):
         np.testing.assert_allclose(
@@ -103,7 +106,8 @@ def test_every_kind_of_model_is_patched_as_in_a_loop(changes: dict[str, Any]) ->
 def test_to_patch_everything_restores_the_answer_and_to_patch_nothing_leaves_it(
     config: Config,
 ) -> None:
-    model, pair = scrambled(config).double(), pair_for(config)
+    model = scrambled(config).double()
+    pair = pair_for(config)
     ids = pair.ids(torch.device("cpu"))
     expected = pair.answer(model(ids)).tolist()
     everything = [
@@ -117,7 +121,8 @@ def test_to_patch_everything_restores_the_answer_and_to_patch_nothing_leaves_it(
 
 
 def test_the_share_is_one_as_after_the_clean_prompt_and_zero_as_without_a_patch() -> None:
-    model, pair = scrambled(tiny()).double(), pair_for(tiny())
+    model = scrambled(tiny()).double()
+    pair = pair_for(tiny())
     found = patch(model, pair, "resid_post")
     shares = found.restored.values
     np.testing.assert_allclose(
@@ -130,7 +135,8 @@ def test_the_share_is_one_as_after_the_clean_prompt_and_zero_as_without_a_patch(
 
 
 def test_where_both_prompts_have_one_answer_no_share_is_defined() -> None:
-    model, pair = scrambled(tiny()), pair_for(tiny())
+    model = scrambled(tiny())
+    pair = pair_for(tiny())
     same = patch(model, replace(pair, corrupted=pair.clean), "attention.z")
     assert not same.is_defined
     assert np.isnan(same.restored.values).all()
@@ -140,7 +146,9 @@ def test_where_both_prompts_have_one_answer_no_share_is_defined() -> None:
 def test_few_rows_at_a_time_change_nothing_and_progress_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, pair, seen = scrambled(tiny()).double(), pair_for(tiny()), list[Progress]()
+    model = scrambled(tiny()).double()
+    pair = pair_for(tiny())
+    seen = list[Progress]()
     at_once = patch(model, pair, "attention.out")
     monkeypatch.setattr(patching, "MOST_TOKENS", 18)  # three rows, one of them for the clean prompt
     with progress.listening(seen.append), progress.part(0, 8, 8, doing="patch"):
@@ -206,7 +214,8 @@ def test_and_what_decides_where_it_looks() -> None:
 
 
 def test_a_model_with_edits_is_patched_as_it_is() -> None:
-    model, pair = scrambled(tiny()).double(), pair_for(tiny())
+    model = scrambled(tiny()).double()
+    pair = pair_for(tiny())
     given = edits.edits(
         ["blocks.0.mlp", "blocks.1.attention.head.2=uniform", "blocks.0.attention.head.1"],
         model.config,

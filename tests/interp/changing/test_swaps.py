@@ -38,7 +38,8 @@ def with_swap(model: Transformer, layer: str, strength: float = 1, lens: str = "
 @torch.inference_mode()
 def rows_of(model: Transformer) -> Tensor:
     """What the head reads tokens 3 and 7 along, by hand, each 1 long: [2, d_model]."""
-    norm, rows = model.head.final_norm, model.head.unembed.weight[[3, 7]]
+    norm = model.head.final_norm
+    rows = model.head.unembed.weight[[3, 7]]
     if norm is not None:
         rows = rows * norm.weight
         rows = rows - rows.mean(-1, keepdim=True) if model.config.norm == "layernorm" else rows
@@ -49,12 +50,15 @@ def rows_of(model: Transformer) -> Tensor:
 def test_at_every_layer_both_tokens_change_places_and_nothing_else_changes(
     changes: dict[str, Any],
 ) -> None:
-    model, ids = scrambled(tiny(n_layer=3, **changes)), some_ids()
-    plain, rows = run(model, ids), rows_of(model)
+    model = scrambled(tiny(n_layer=3, **changes))
+    ids = some_ids()
+    plain = run(model, ids)
+    rows = rows_of(model)
     across = torch.eye(12) - torch.linalg.pinv(rows) @ rows  # what lies along neither token
     for layer in layers(model.config):  # even and odd ones
         swapped = run(with_swap(model, layer.name), ids)
-        before, after = plain[layer.tap], swapped[layer.tap]
+        before = plain[layer.tap]
+        after = swapped[layer.tap]
         torch.testing.assert_close(after @ rows.T, (before @ rows.T).flip(-1), atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(after @ across, before @ across, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(after.norm(dim=-1), before.norm(dim=-1))
@@ -63,7 +67,8 @@ def test_at_every_layer_both_tokens_change_places_and_nothing_else_changes(
 
 
 def test_strength_0_is_equal_to_the_bit_and_half_the_way_both_are_alike() -> None:
-    model, ids = scrambled(tiny()), some_ids()
+    model = scrambled(tiny())
+    ids = some_ids()
     for layer in layers(model.config):
         assert torch.equal(
             run(with_swap(model, layer.name, 0), ids)["logits"], run(model, ids)["logits"]
@@ -76,12 +81,11 @@ def test_strength_0_is_equal_to_the_bit_and_half_the_way_both_are_alike() -> Non
 
 
 def test_a_second_swap_brings_everything_back() -> None:
-    model, ids = scrambled(tiny()), some_ids()
+    model = scrambled(tiny())
+    ids = some_ids()
     without = "blocks.1.mlp"  # then nothing is written between the two layers
-    once, twice = (
-        ["swap.blocks.1.attention.3.7=1"],
-        ["swap.blocks.1.attention.3.7=1", "swap.blocks.1.mlp.3.7=1"],
-    )
+    once = ["swap.blocks.1.attention.3.7=1"]
+    twice = ["swap.blocks.1.attention.3.7=1", "swap.blocks.1.mlp.3.7=1"]
     plain, once, twice = (
         run(edited(model, edits([without, *swaps], model.config)), ids)["logits"]
         for swaps in ([], once, twice)
@@ -91,7 +95,9 @@ def test_a_second_swap_brings_everything_back() -> None:
 
 
 def test_by_a_fitted_lens_the_directions_are_those_that_it_reads() -> None:
-    model, ids, name = scrambled(tiny()), some_ids(), "0" * 32
+    model = scrambled(tiny())
+    ids = some_ids()
+    name = "0" * 32
     maps = torch.randn(5, 12, 12, generator=torch.Generator().manual_seed(0))
     fitted.keep(name, {"at": torch.arange(5), "matrices": maps})
     rows = rows_of(model) @ maps[2]
@@ -113,7 +119,8 @@ def test_by_a_fitted_lens_the_directions_are_those_that_it_reads() -> None:
 def test_a_logit_is_still_the_sum_of_its_parts_and_the_swap_is_one_of_them(
     changes: dict[str, Any],
 ) -> None:
-    model, ids = scrambled(tiny(**changes)), some_ids(batch=1)[0].tolist()
+    model = scrambled(tiny(**changes))
+    ids = some_ids(batch=1)[0].tolist()
     for layer in layers(model.config):
         found = attribute(with_swap(model, layer.name), ids)
         assert found.adds_up
@@ -133,7 +140,8 @@ def test_tokens_with_one_direction_have_no_places_to_change() -> None:
 
 
 def test_in_sentences_a_swap_turns_is_into_are() -> None:
-    lm, prompt = gptviz.load("sentences"), "The king near the old tree"
+    lm = gptviz.load("sentences")
+    prompt = "The king near the old tree"
     assert lm.generate(prompt, 1, temperature=0).strip() == "is"
     for layer, strength in (("blocks.2.mlp", 1), ("blocks.2.attention", 2)):
         swapped = lm.edited(lm.swap(layer, "is", "are", strength))

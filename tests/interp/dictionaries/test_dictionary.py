@@ -19,7 +19,8 @@ from gptviz.model import KVCache
 from tests.interp.changing.test_directions import planted
 from tests.tiny import scrambled, some_ids, tiny
 
-NAME, TAP = "mine-00000001", "blocks.1.resid_post"
+NAME = "mine-00000001"
+TAP = "blocks.1.resid_post"
 
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -68,7 +69,8 @@ def activations(of: Dictionary, x: Tensor) -> list[float]:
 def test_activations_and_what_they_give_back_are_those_of_a_loop(
     changes: dict[str, object], kind: str
 ) -> None:
-    one, x = random(**changes), torch.randn(3, 5, 12, generator=torch.Generator().manual_seed(1))
+    one = random(**changes)
+    x = torch.randn(3, 5, 12, generator=torch.Generator().manual_seed(1))
     assert one.kind == kind
     active = one.encode(x)
     for place in [(0, 0), (1, 4), (2, 2)]:
@@ -91,7 +93,9 @@ def test_of_a_topk_dictionary_exactly_k_features_are_active_where_enough_are_abo
 def test_a_feature_that_is_set_changes_the_stream_by_its_row_alone_and_what_is_missed_stays() -> (
     None
 ):
-    model, one, ids = scrambled(tiny()), random(k=6), some_ids()
+    model = scrambled(tiny())
+    one = random(k=6)
+    ids = some_ids()
     module.keep(one)
     plain = run(model, ids)
     texts = [one.edit(3, 2.5), one.edit(7), one.edit(11, -1)]
@@ -108,7 +112,9 @@ def test_a_feature_that_is_set_changes_the_stream_by_its_row_alone_and_what_is_m
 
 
 def test_a_feature_that_is_set_to_what_it_is_changes_nothing() -> None:
-    model, one, ids = scrambled(tiny()), random(k=6), some_ids(batch=1)
+    model = scrambled(tiny())
+    one = random(k=6)
+    ids = some_ids(batch=1)
     module.keep(one)
     plain = run(model, ids)
     off = torch.nonzero((one.encode(plain[TAP]) == 0).all((0, 1)))[0, 0]  # active at no token
@@ -133,8 +139,10 @@ def test_a_feature_that_is_set_to_what_it_is_changes_nothing() -> None:
 def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_the_sum_of_directions_after_them() -> (
     None
 ):
-    model, ids = scrambled(tiny()), some_ids()
-    first, second = random(name="a-00000001"), random(name="b-00000001", seed=1)
+    model = scrambled(tiny())
+    ids = some_ids()
+    first = random(name="a-00000001")
+    second = random(name="b-00000001", seed=1)
     for each in (first, second):
         module.keep(each)
     along = [planted(name=f"{name}-00000001", seed=seed) for seed, name in enumerate("ab")]
@@ -154,13 +162,15 @@ def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_the_sum_of_d
 
 @pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "parallel"])
 def test_texts_that_are_written_step_by_step_are_edited_too(residual: str) -> None:
-    model, ids = scrambled(tiny(residual=residual)), some_ids(batch=1)
+    model = scrambled(tiny(residual=residual))
+    ids = some_ids(batch=1)
     planted(block=0, name="b-00000001")
     module.keep(random(block=0, k=4))
     for text in ("direction.b-00000001=2", "swap.embed.3.7=1", f"dictionary.{NAME}.feature.3=2"):
         with_it = edited(model, edits([text], model.config))
         with torch.inference_mode():
-            whole, cache = with_it(ids), KVCache(model.config)
+            whole = with_it(ids)
+            cache = KVCache(model.config)
             steps = [with_it(ids[:, place : place + 1], cache=cache) for place in range(8)]
         torch.testing.assert_close(torch.cat(steps, 1), whole)
 
@@ -208,7 +218,8 @@ def test_a_dictionary_says_how_many_tokens_it_was_fitted_to_for_each_of_its_numb
 
 
 def test_a_logit_is_still_the_sum_of_its_parts() -> None:
-    model, ids = scrambled(tiny()), some_ids(batch=1)[0].tolist()
+    model = scrambled(tiny())
+    ids = some_ids(batch=1)[0].tolist()
     module.keep(random())
     found = attribute(edited(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config)), ids)
     assert found.adds_up

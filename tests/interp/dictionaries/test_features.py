@@ -29,7 +29,8 @@ from tests.tiny import scrambled, some_ids, tiny
 
 
 def dictionary_of(model: Transformer, block: int = 1, k: int = 0) -> Dictionary:
-    draw, width = torch.Generator().manual_seed(3), model.config.d_model
+    draw = torch.Generator().manual_seed(3)
+    width = model.config.d_model
     encoder, decoder = (torch.randn(6, width, generator=draw) for _ in range(2))
     return Dictionary(
         block,
@@ -43,7 +44,8 @@ def dictionary_of(model: Transformer, block: int = 1, k: int = 0) -> Dictionary:
 
 
 def test_the_numbers_of_features_are_their_activations_in_the_stream() -> None:
-    model, ids = scrambled(tiny()), some_ids(7, 2)
+    model = scrambled(tiny())
+    ids = some_ids(7, 2)
     dictionary = dictionary_of(model, k=2)
     units = observable_features(model, dictionary)
     expected = dictionary.encode(run(model, ids)["blocks.1.resid_post"])
@@ -68,10 +70,8 @@ def test_the_nearest_features_have_the_largest_cosines() -> None:
 
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
 def test_what_the_parts_write_sums_to_the_activation_before_the_relu(norm: str) -> None:
-    model, ids = (
-        scrambled(tiny(norm=norm, residual="pre-norm", n_layer=3)).requires_grad_(False),
-        some_ids(7)[0],
-    )
+    model = scrambled(tiny(norm=norm, residual="pre-norm", n_layer=3)).requires_grad_(False)
+    ids = some_ids(7)[0]
     dictionary = dictionary_of(model)
     trace = run(model, ids[None])
     before = (trace["blocks.1.resid_post"][0] - dictionary.decoder_bias) @ dictionary.encoder[
@@ -101,7 +101,8 @@ def test_what_the_parts_write_sums_to_the_activation_before_the_relu(norm: str) 
 
 
 def test_where_norms_change_what_was_written_the_difference_is_a_part() -> None:
-    model, ids = scrambled(tiny(residual="post-norm")), some_ids(7)[0]
+    model = scrambled(tiny(residual="post-norm"))
+    ids = some_ids(7)[0]
     dictionary = replace(dictionary_of(model), k=0)
     _, parts = written(model, ids, dictionary, 2)
     assert parts.axes[0].labels[-1] == REST
@@ -109,10 +110,8 @@ def test_where_norms_change_what_was_written_the_difference_is_a_part() -> None:
 
 @pytest.mark.parametrize("residual", ["pre-norm", "branch-norm", "plain"])
 def test_what_is_not_in_the_stream_yet_adds_what_the_later_parts_do(residual: str) -> None:
-    model, ids = (
-        scrambled(tiny(residual=residual, n_layer=3)).requires_grad_(False),
-        some_ids(7)[0].tolist(),
-    )
+    model = scrambled(tiny(residual=residual, n_layer=3)).requires_grad_(False)
+    ids = some_ids(7)[0].tolist()
     shares = added(model, ids, dictionary_of(model), token=3, position=4, against=5)
     whole = attribute(model, ids, 3, 4, 5)
     assert shares.unit == whole.unit
@@ -125,7 +124,8 @@ def test_without_a_norm_behind_it_a_feature_adds_what_the_logit_loses_when_it_is
     None
 ):
     model = scrambled(tiny(residual="plain", final_norm=False, n_layer=2)).requires_grad_(False)
-    ids, dictionary = some_ids(7)[0], dictionary_of(model, block=1)
+    ids = some_ids(7)[0]
+    dictionary = dictionary_of(model, block=1)
     shares = added(model, ids.tolist(), dictionary, token=3)
     values = dict(zip(shares.axes[0].labels, shares.values, strict=True))
     plain = model(ids[None])[0, -1, 3]

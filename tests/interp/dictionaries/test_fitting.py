@@ -15,7 +15,8 @@ from gptviz.interp.trace import run
 from gptviz.machine import progress
 from tests.tiny import scrambled, some_ids, tiny
 
-SIZE, NUMBERS = 40, 20
+SIZE = 40
+NUMBERS = 20
 
 
 def planted(active: int, count: int = 5_000) -> tuple[Tensor, Tensor]:
@@ -45,7 +46,8 @@ def test_features_that_died_begin_again(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(fitting, "BATCH", 256)
     rows, x = planted(1)
     crowded = torch.cat([x[:1].expand_as(x), x])  # half of the features begin at the same point
-    dead, near = [], []
+    dead = []
+    near = []
     for patience in (fitting.PATIENCE, 10**9):
         monkeypatch.setattr(fitting, "PATIENCE", patience)
         found = fit(crowded, 0, SIZE, k=1, steps=500)
@@ -89,7 +91,8 @@ def counted(*rows: list[int]) -> Rows:
 def test_vectors_are_those_of_the_tokens_before_the_last_that_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, rows = scrambled(tiny()), counted([1, 4], [], [7])
+    model = scrambled(tiny())
+    rows = counted([1, 4], [], [7])
     assert seen(rows).sum(1).tolist() == [5, 0, 8]
     stream = run(model, rows.reading.ids)["blocks.1.resid_post"]
     torch.testing.assert_close(vectors(model, 1, [rows]), torch.cat([stream[0, :5], stream[2]]))
@@ -98,7 +101,8 @@ def test_vectors_are_those_of_the_tokens_before_the_last_that_counts(
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:
-    model, rows = scrambled(tiny()), [counted([7])]
+    model = scrambled(tiny())
+    rows = [counted([7])]
     for wrong, block in ((model, 2), (scrambled(tiny(head="mean", n_label=3, mask="full")), 0)):
         with pytest.raises(ValueError, match="after a block of a decoder"):
             vectors(wrong, block, rows)

@@ -25,7 +25,8 @@ def texts() -> list[Rows]:
 
 
 def test_a_dictionary_that_changes_nothing_gives_the_loss_to_the_bit() -> None:
-    model, rows = scrambled(tiny()), texts()
+    model = scrambled(tiny())
+    rows = texts()
     found = measured(model, unchanged(), rows)
     assert found.loss == found.loss_with == loss(model, rows)
     assert (found.explained, found.recovered, found.dead, found.l0) == (1, 1, 0, 12)
@@ -33,7 +34,9 @@ def test_a_dictionary_that_changes_nothing_gives_the_loss_to_the_bit() -> None:
 
 @torch.no_grad()
 def test_losses_and_shares_are_those_of_a_loop_over_rows() -> None:
-    model, rows, one = scrambled(tiny()), texts(), random(k=3)
+    model = scrambled(tiny())
+    rows = texts()
+    one = random(k=3)
     places = [slice(0, 6)] * 3 + [slice(0, 8)] * 3
     each = [
         (ids, targets)

@@ -38,7 +38,8 @@ def answers() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """
     assert sentences().task is not None
     held_out = sentences().task.held_out(600)
-    ids, counted = torch.from_numpy(held_out.ids), torch.from_numpy(held_out.counted)
+    ids = torch.from_numpy(held_out.ids)
+    counted = torch.from_numpy(held_out.counted)
     task = torch.from_numpy(held_out.part)[:, None].expand_as(counted)
     return ids[:, :-1], counted, ids[:, 1:][counted], task[counted]
 
@@ -74,7 +75,8 @@ def test_a_feature_is_active_where_its_concept_is_and_seldom_elsewhere(concept: 
 def test_without_a_feature_its_task_breaks_and_no_other(concept: str) -> None:
     words, most = CONCEPTS[concept]
     feature, _, these = found(words)
-    lm, task = sentences(), answers()[3]
+    lm = sentences()
+    task = answers()[3]
     assert right(lm.model).all()
     without = right(lm.edited(lm.dictionary("sentences-features").edit(feature)).model)
     of_its_task = task == task[these][0]

@@ -26,11 +26,9 @@ def toy() -> Toy:
 
 def test_the_loss_is_that_of_a_plain_loop() -> None:
     draw = torch.Generator().manual_seed(1)
-    x, arrows, bias = (
-        torch.rand(2, 7, 5, generator=draw),
-        torch.randn(2, 2, 5, generator=draw),
-        torch.randn(2, 5, generator=draw),
-    )
+    x = torch.rand(2, 7, 5, generator=draw)
+    arrows = torch.randn(2, 2, 5, generator=draw)
+    bias = torch.randn(2, 5, generator=draw)
     importance = torch.tensor([1.0, 0.9, 0.8, 0.7, 0.6])
     for model, value in enumerate(losses(x, arrows, bias, importance)):
         whole = 0.0

@@ -37,7 +37,8 @@ SOURCE = [3, 1, 4, 1, 5]
 def test_the_parts_of_any_model_add_up_to_its_logit_at_any_position(
     config: Config, position: int, against: int | None
 ) -> None:
-    model, source = scrambled(config), SOURCE if config.n_encoder_layer else None
+    model = scrambled(config)
+    source = SOURCE if config.n_encoder_layer else None
     found = attribute(model, IDS, 3, position, against, source)
     with torch.no_grad():
         row = model(torch.tensor([IDS]), None if source is None else torch.tensor([source]))[
@@ -77,7 +78,8 @@ def test_unless_it_is_asked_for_another_the_token_is_the_likeliest_after_the_las
     None
 ):
     model = scrambled(tiny())
-    found, named = attribute(model, IDS), attribute(model, IDS, 2, 4)
+    found = attribute(model, IDS)
+    named = attribute(model, IDS, 2, 4)
     with torch.no_grad():
         logits = model(torch.tensor([IDS]))[0]
     assert (found.position, found.token, found.against) == (7, int(logits[-1].argmax()), None)
@@ -146,7 +148,8 @@ def test_a_copy_head_adds_the_share_of_each_token_it_reads_and_a_neuron_adds_its
 def test_a_labels_logit_is_the_sum_over_parts_where_the_head_is_linear(head: str) -> None:
     model = scrambled(tiny(head=head, n_label=3, mask="full", residual="post-norm"))
     logits = classify(model, torch.tensor(IDS[:6])).logits
-    alone, both = attribute(model, IDS[:6], 1), attribute(model, IDS[:6], 1, against=2)
+    alone = attribute(model, IDS[:6], 1)
+    both = attribute(model, IDS[:6], 1, against=2)
     assert alone.position is None
     assert alone.sum == pytest.approx(logits[1], abs=1e-4)
     assert both.sum == pytest.approx(logits[1] - logits[2], abs=1e-4)

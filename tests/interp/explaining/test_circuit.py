@@ -19,7 +19,9 @@ from tests.tiny import families, scrambled, some_ids, tiny
 
 # 5 7 … 5: the induction head reads the 7 at position 2, since a head of block 0 has written there
 # that a 5 stood before it.
-TEXT, LAST, ANSWER = torch.tensor([3, 5, 7, 1, 8, 2, 9, 5]), 7, 7
+TEXT = torch.tensor([3, 5, 7, 1, 8, 2, 9, 5])
+LAST = 7
+ANSWER = 7
 CIRCUIT = {
     ("blocks.1.attention.head.2@7", "logit@7", "logit"),
     ("embed@2", "blocks.1.attention.head.2@7", "value"),
@@ -35,10 +37,8 @@ def _edges(found: Circuit) -> set[tuple[str, str, str]]:
     return {(edge.source.name, edge.target.name, edge.kind) for edge in found.edges}
 
 
-SHARES, RANDOM_TEXTS = (
-    (0.5, 0.8, 0.9, 0.95),
-    torch.randint(10, (8, 20), generator=torch.Generator().manual_seed(0)),
-)
+SHARES = (0.5, 0.8, 0.9, 0.95)
+RANDOM_TEXTS = torch.randint(10, (8, 20), generator=torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,8 @@ def test_a_hand_built_induction_circuit_is_found_whole_and_nothing_else(
 def test_one_pass_through_the_model_gives_means_the_likeliest_token_and_the_circuit(
     config: Config,
 ) -> None:
-    model, ids = scrambled(config), some_ids(6, 1)[0]
+    model = scrambled(config)
+    ids = some_ids(6, 1)[0]
     likeliest = int(run(model, ids[None])["logits"][0, 3].argmax())
     expected = circuit(model, ids, 3, likeliest, usual=means(model, ids[None]), most=20)
     passes: list[object] = []
@@ -85,7 +86,8 @@ def test_the_check_of_the_hand_built_circuit_keeps_the_whole_answer_and_without_
     None
 ):
     model = induction_circuit()
-    usual, found = means(model, TEXT[None]), circuit(model, TEXT, LAST, ANSWER)
+    usual = means(model, TEXT[None])
+    found = circuit(model, TEXT, LAST, ANSWER)
     checked = check(found, model, usual)
     assert checked.kept == pytest.approx(checked.whole)
     assert checked.share == pytest.approx(1.0)
@@ -103,7 +105,8 @@ def test_the_check_of_the_hand_built_circuit_keeps_the_whole_answer_and_without_
 def test_a_graph_of_everything_keeps_every_answer_and_its_logit_edges_sum_to_the_logit(
     config: Config,
 ) -> None:
-    model, ids = scrambled(config), some_ids(4, 1)[0]
+    model = scrambled(config)
+    ids = some_ids(4, 1)[0]
     found = circuit(model, ids, 3, 2, 6, share=1.0, most=10_000)
     direct = sum(edge.value for edge in found.edges if edge.kind == "logit")
     run_once = Frozen(model, ids, 3)
@@ -126,8 +129,10 @@ def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Con
     """Each node's direction is put together again from the edges of the graph, from the logit
     down.
     """
-    model, ids = scrambled(config), some_ids(5, 1)[0]
-    found, frozen = circuit(model, ids, 4, 2, 6, share=0.6), Frozen(model, ids, 4)
+    model = scrambled(config)
+    ids = some_ids(5, 1)[0]
+    found = circuit(model, ids, 4, 2, 6, share=0.6)
+    frozen = Frozen(model, ids, 4)
     directions: dict[Node, Tensor] = {}
     order = {unit: i for i, unit in enumerate(frozen.units)}
     for target in sorted(found.nodes, key=lambda node: -order.get(node.unit, len(order))):  # type: ignore[arg-type]
@@ -160,7 +165,8 @@ def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Con
 def test_the_share_is_at_least_what_was_asked_for_or_the_graph_says_that_it_is_not(
     config: Config,
 ) -> None:
-    model, ids = scrambled(config), some_ids(5, 1)[0]
+    model = scrambled(config)
+    ids = some_ids(5, 1)[0]
     found = circuit(model, ids, 4, 2, share=0.7, most=20)
     assert 0 <= found.share <= 1 + 1e-5
     assert found.reached == (found.share >= 0.7)

@@ -31,7 +31,8 @@ def _scale(*values: float) -> float:
 def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_architecture(
     config: Config,
 ) -> None:
-    model, ids = scrambled(config), some_ids(6, 1)[0]
+    model = scrambled(config)
+    ids = some_ids(6, 1)[0]
     for usual in (None, means(model, some_ids(8, 3, seed=1))):
         frozen = Frozen(model, ids, POSITION, usual)
         top = frozen.logit(3, 5)
@@ -50,7 +51,8 @@ def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_
 @given(families(n_encoder_layer=0))
 @settings(max_examples=30, deadline=None)
 def test_the_total_is_the_logit_of_the_model(config: Config) -> None:
-    model, ids = scrambled(replace(config, logit_cap=None)), some_ids(6, 1)[0]
+    model = scrambled(replace(config, logit_cap=None))
+    ids = some_ids(6, 1)[0]
     logits = run(model, ids[None])["logits"][0, POSITION]
     frozen = Frozen(model, ids, POSITION)
     assert frozen.logit(3, None).total == pytest.approx(float(logits[3]), abs=1e-4, rel=1e-4)
@@ -64,7 +66,8 @@ def test_the_total_is_the_logit_of_the_model(config: Config) -> None:
 def test_what_each_part_adds_to_the_logit_is_what_the_decomposition_of_the_stream_says(
     config: Config,
 ) -> None:
-    model, ids = scrambled(config), some_ids(6, 1)[0]
+    model = scrambled(config)
+    ids = some_ids(6, 1)[0]
     frozen = Frozen(model, ids, POSITION)
     top = frozen.logit(3, 5)
     parts = attribute(model, ids.tolist(), 3, POSITION, 5)
@@ -82,14 +85,16 @@ def test_a_value_edge_is_pattern_times_value_matrix_times_output_matrix_times_wh
 ):
     """Against a loop over sources and positions that reads the model's matrices itself."""
     config = tiny(residual="plain", final_norm=False, n_kv_head=1, d_mlp=0, positions="rotary")
-    model, ids = scrambled(config), some_ids(6, 1)[0]
+    model = scrambled(config)
+    ids = some_ids(6, 1)[0]
     trace = run(model, ids[None])
     head = Unit("attention", 1, 2)
     frozen = Frozen(model, ids, POSITION)
     top = frozen.logit(3, 5)
     value = frozen.reads(head, POSITION, top.directions[head.layer][0])[0]
     attention = model.blocks[1].attention
-    size, unembed = config.head_size, model.head.get_parameter("unembed.weight")
+    size = config.head_size
+    unembed = model.head.get_parameter("unembed.weight")
     w_v = attention.qkv.weight[(config.n_head + 1) * size :]  # [d_head, d_model]
     w_o = attention.output.weight[:, 2 * size : 3 * size]  # [d_model, d_head]
     below = model.blocks[0].attention.output.weight
@@ -116,10 +121,8 @@ def test_the_shares_of_scores_add_up_to_what_choosing_gains_however_sure_the_hea
     sharpness: float,
 ) -> None:
     generator = torch.Generator().manual_seed(0)
-    scores, values = (
-        sharpness * torch.randn(9, generator=generator),
-        torch.randn(9, generator=generator),
-    )
+    scores = sharpness * torch.randn(9, generator=generator)
+    values = torch.randn(9, generator=generator)
     weights = choice(scores, values)
     gained = scores.softmax(-1) @ values - values.mean()
     assert float(weights @ scores) == pytest.approx(float(gained), abs=1e-4)
@@ -127,7 +130,8 @@ def test_the_shares_of_scores_add_up_to_what_choosing_gains_however_sure_the_hea
 
 
 def test_the_shares_of_scores_equal_an_integral_in_small_steps() -> None:
-    scores, values = torch.tensor([3.0, -1.0, 0.5, 6.0]), torch.tensor([1.0, 2.0, -1.0, 0.5])
+    scores = torch.tensor([3.0, -1.0, 0.5, 6.0])
+    values = torch.tensor([1.0, 2.0, -1.0, 0.5])
     steps = 20_000
     total = torch.zeros(4, dtype=torch.float64)
     for step in range(steps):
@@ -146,7 +150,8 @@ def test_two_scores_share_what_is_gained_in_a_closed_form() -> None:
 
 
 def test_means_are_those_of_a_loop_over_positions() -> None:
-    model, texts = scrambled(tiny()), some_ids(8, 3)
+    model = scrambled(tiny())
+    texts = some_ids(8, 3)
     found = means(model, texts)
     trace = run(model, texts)
     for name in ("embed", "blocks.0.attention.z", "blocks.1.mlp.out"):

@@ -44,7 +44,8 @@ def one_loss(model: Transformer, read: list[int], token: int) -> float:
 @given(families())
 @settings(max_examples=30)
 def test_the_loss_by_window_is_that_of_a_loop_over_single_guesses(config: Config) -> None:
-    model, ids = scrambled(config), ids_of()
+    model = scrambled(config)
+    ids = ids_of()
     seen = by_window(model, ids, [1, 3, 50])
     assert seen.targets == tuple(range(1, 8))
     for row, window in enumerate(seen.windows):
@@ -56,7 +57,8 @@ def test_the_loss_by_window_is_that_of_a_loop_over_single_guesses(config: Config
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
 def test_what_is_kept_stands_before_every_window(kept: int) -> None:
-    model, ids = scrambled(tiny()), ids_of()
+    model = scrambled(tiny())
+    ids = ids_of()
     seen = by_window(model, ids, [2], kept=kept)
     for column, place in enumerate(seen.targets):
         read = ids[:kept] + ids[max(place - 2, kept) : place]
@@ -67,7 +69,8 @@ def test_what_is_kept_stands_before_every_window(kept: int) -> None:
 @given(configs(mask="causal"))
 @settings(max_examples=20)
 def test_the_largest_window_is_the_loss_of_the_whole_text(config: Config) -> None:
-    model, ids = scrambled(config), ids_of()
+    model = scrambled(config)
+    ids = ids_of()
     seen = by_window(model, ids)
     assert seen.windows == (1, 2, 4, 7)
     np.testing.assert_allclose(seen.loss[-1], losses(model, ids)[1:], atol=1e-4)
@@ -78,8 +81,10 @@ def test_the_largest_window_is_the_loss_of_the_whole_text(config: Config) -> Non
 def test_passes_of_any_size_give_the_same_numbers(
     limit: int, how: module.How, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, ids = scrambled(tiny()), ids_of()
-    whole, windows = left_out(model, ids, how).rise, by_window(model, ids).loss
+    model = scrambled(tiny())
+    ids = ids_of()
+    whole = left_out(model, ids, how).rise
+    windows = by_window(model, ids).loss
     monkeypatch.setattr(module, "MOST_TOKENS", limit)
     again = left_out(model, ids, how)
     np.testing.assert_allclose(again.rise, whole, atol=1e-5)
@@ -91,7 +96,8 @@ def test_passes_of_any_size_give_the_same_numbers(
 def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(
     config: Config, data: st.DataObject
 ) -> None:
-    model, ids = scrambled(config), ids_of()
+    model = scrambled(config)
+    ids = ids_of()
     place = data.draw(st.integers(0, 6))
     mean = torch.stack([model.embed(torch.tensor([[i]]))[0, 0] for i in range(11)]).mean(0)
     torch.testing.assert_close(mean_embedding(model), mean, rtol=1e-4, atol=1e-5)
@@ -103,7 +109,8 @@ def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(
     logits = run(model, torch.tensor([ids[:-1]]), ["logits"], edits={"embed": replace})["logits"][
         0
     ].double()
-    found, before = left_out(model, ids, "replaced", [place]).rise[:, 0], losses(model, ids)
+    found = left_out(model, ids, "replaced", [place]).rise[:, 0]
+    before = losses(model, ids)
     assert np.isnan(found[: place + 1]).all()
     for t in range(place + 1, 8):
         expected = float(logits[t - 1].logsumexp(0) - logits[t - 1, ids[t]]) - before[t]
@@ -113,9 +120,11 @@ def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(
 @given(families(mask="causal"), st.data())
 @settings(max_examples=30)
 def test_a_token_that_is_removed_is_a_text_without_it(config: Config, data: st.DataObject) -> None:
-    model, ids = scrambled(config), ids_of()
+    model = scrambled(config)
+    ids = ids_of()
     place = data.draw(st.integers(0, 6))
-    found, before = left_out(model, ids, "removed", [place]).rise[:, 0], losses(model, ids)
+    found = left_out(model, ids, "removed", [place]).rise[:, 0]
+    before = losses(model, ids)
     for t in range(place + 1, 8):
         read = ids[:place] + ids[place + 1 : t]
         if read:
@@ -141,7 +150,8 @@ SURE = math.log1p((VOCAB - 1) * math.exp(-LOUD))
 
 @pytest.mark.parametrize("how", module.HOWS)
 def test_the_loss_of_a_copy_jumps_where_the_window_is_shorter_than_its_lag(how: module.How) -> None:
-    model, ids = copies(), repeated()
+    model = copies()
+    ids = repeated()
     seen = by_window(model, ids, range(1, CONTEXT))
     later = [column for column, place in enumerate(seen.targets) if place >= LAG]
     for row, window in enumerate(seen.windows):

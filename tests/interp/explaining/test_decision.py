@@ -32,7 +32,8 @@ def classifier(head: str, seed: int = 0):  # type: ignore[no-untyped-def]
 def test_bias_and_shares_add_up_to_what_the_model_says(
     head: str, label: int, against: int | None
 ) -> None:
-    model, ids = classifier(head), some_ids(6, batch=1)
+    model = classifier(head)
+    ids = some_ids(6, batch=1)
     with torch.inference_mode():
         logits = model(ids)[0].numpy()
     chosen = decision(classify(model, ids[0]), label, against)
@@ -44,7 +45,8 @@ def test_bias_and_shares_add_up_to_what_the_model_says(
 
 def test_the_other_way_round_every_number_changes_its_sign() -> None:
     found = classify(classifier("flatten"), some_ids(6, batch=1)[0])
-    one, other = decision(found, 1, 0), decision(found, 0, 1)
+    one = decision(found, 1, 0)
+    other = decision(found, 0, 1)
     np.testing.assert_array_equal(one.shares, -other.shares)
     assert (one.bias, one.total) == (-other.bias, -other.total)
 
@@ -67,8 +69,10 @@ def test_the_runner_up_is_the_likeliest_of_the_others() -> None:
 
 @pytest.mark.parametrize("head", ["flatten", "mean", "first", "first-relu"])
 def test_each_row_is_the_text_without_one_token(head: str) -> None:
-    model, ids = classifier(head), some_ids(5, batch=1)[0]
-    rows, some = left_out(model, ids), left_out(model, ids, [3, 1])
+    model = classifier(head)
+    ids = some_ids(5, batch=1)[0]
+    rows = left_out(model, ids)
+    some = left_out(model, ids, [3, 1])
     tokens = ids.tolist()
     for place in range(5):
         rest = torch.tensor(tokens[:place] + tokens[place + 1 :])
@@ -77,11 +81,10 @@ def test_each_row_is_the_text_without_one_token(head: str) -> None:
 
 
 def test_the_decisive_word_costs_the_label_most() -> None:
-    model, ids = classifier("flatten"), some_ids(7, batch=1, seed=3)[0]
-    whole, rows = (
-        judge(model, ids).probabilities,
-        torch.from_numpy(left_out(model, ids)).softmax(-1).numpy(),
-    )
+    model = classifier("flatten")
+    ids = some_ids(7, batch=1, seed=3)[0]
+    whole = judge(model, ids).probabilities
+    rows = torch.from_numpy(left_out(model, ids)).softmax(-1).numpy()
     label = max(range(LABELS), key=whole.__getitem__)
     token, instead = decisive_token(whole, rows)
     assert all(rows[token, label] <= row[label] for row in rows)
@@ -92,7 +95,8 @@ def test_the_decisive_word_costs_the_label_most() -> None:
 def test_a_token_is_worth_what_the_decision_loses_without_it(
     label: int, against: int | None
 ) -> None:
-    model, ids = classifier("first"), some_ids(5, batch=1)[0]
+    model = classifier("first")
+    ids = some_ids(5, batch=1)[0]
 
     def margin(tokens: list[int]) -> float:
         logits = judge(model, torch.tensor(tokens)).logits

@@ -61,7 +61,9 @@ def test_what_every_reader_of_any_model_reads_is_the_sum_of_what_was_written(
     config: Config,
 ) -> None:
     model = scrambled(config)
-    stream, read, asked = stream_of(model), really_read(model), directions(model)
+    stream = stream_of(model)
+    read = really_read(model)
+    asked = directions(model)
     crosses = 1 if model.encoder is not None else 0
     assert len(stream.inputs) == 1 + config.n_layer * (1 + crosses + (1 if config.mlp_size else 0))
     for reader in stream.inputs:
@@ -78,7 +80,8 @@ def test_a_heads_part_is_what_a_loop_carries_through_the_norms_behind_it(
 ) -> None:
     """The loop knows which norms of each kind of residual stand behind what a head wrote."""
     model = scrambled(tiny(residual=residual, norm=norm, d_head=6, n_kv_head=1))
-    read, asked = really_read(model), directions(model)
+    read = really_read(model)
+    asked = directions(model)
     stream = stream_of(model)
     added = stream.added(stream.pull(HEAD, asked))
     sublayers = [
@@ -90,7 +93,8 @@ def test_a_heads_part_is_what_a_loop_carries_through_the_norms_behind_it(
         """A vector [T, d_model] through the norm `name`, with the standard deviation of what that
         really read.
         """
-        part, whole = model.get_submodule(name), read[name]
+        part = model.get_submodule(name)
+        whole = read[name]
         if norm == "layernorm":
             vector = vector - vector.mean(-1, keepdim=True)
             size = ((whole - whole.mean(-1, keepdim=True)) ** 2).mean(-1, keepdim=True)
@@ -154,7 +158,8 @@ def test_parts_have_the_names_of_units_and_of_the_parameters_of_their_biases() -
 
 def test_a_head_is_split_by_the_tokens_it_reads_as_a_loop_does() -> None:
     model = scrambled(tiny(n_head=4, n_kv_head=2, d_head=5, n_encoder_layer=1))
-    stream, asked = stream_of(model), directions(model)
+    stream = stream_of(model)
+    asked = directions(model)
     pulled = stream.pull(HEAD, asked)
     added = stream.added(pulled)
     for layer in ("blocks.1.attention", "blocks.0.cross_attention"):
@@ -188,7 +193,8 @@ def test_an_mlp_is_the_sum_of_its_neurons(mlp: str) -> None:
 def test_some_positions_and_many_directions_give_the_same_as_all_and_one_by_one() -> None:
     model = scrambled(tiny(residual="post-norm"))
     asked = directions(model, 3)
-    stream, some = stream_of(model), stream_of(model, [2, 5])
+    stream = stream_of(model)
+    some = stream_of(model, [2, 5])
     together = stream.added(stream.pull("blocks.1.mlp", asked))
     for index, each in enumerate(asked):
         alone, of_some = (

@@ -63,7 +63,8 @@ def test_the_slope_is_that_of_finite_differences_and_the_mean_of_all_pulls(confi
     exact = copy.deepcopy(model).double()
     for part, shape in list(parts_of(model).items())[:: max(1, len(parts_of(model)) // 3)]:
         found = learning_step(model, IDS, part)
-        at, h = found.at, 1e-5
+        at = found.at
+        h = 1e-5
         assert len(at) == len(shape)
         weight = exact.get_parameter(part)
         with torch.no_grad():
@@ -111,10 +112,8 @@ def test_it_is_backward_at_the_logits_at_every_block_and_at_every_weight() -> No
 def test_the_loss_after_is_that_of_the_trainers_own_step_to_the_last_bit(
     optimiser: Any, changes: dict[str, Any]
 ) -> None:
-    model, recipe = (
-        scrambled(tiny(**changes)),
-        Recipe(steps=2, optimiser=optimiser, precision="float32"),
-    )
+    model = scrambled(tiny(**changes))
+    recipe = Recipe(steps=2, optimiser=optimiser, precision="float32")
     part = "blocks.1.attention.qkv.weight"
     found = learning_step(model, IDS, part, (3, 2), recipe)
     before = copy.deepcopy(model.state_dict())

@@ -33,7 +33,8 @@ def test_a_head_alone_restores_half_of_every_answer_and_the_preview_finds_it(
 ) -> None:
     one = CONTRASTS[part]
     asked = (one.clean, one.corrupted, one.right, one.wrong, "attention.z")
-    exact, guess = lm.patch(*asked), lm.patch(*asked, exact=False)
+    exact = lm.patch(*asked)
+    guess = lm.patch(*asked, exact=False)
     assert exact.clean > 5 > -5 > exact.corrupted
     assert exact.shares.max() > 0.5
     assert correlation(exact.answers, guess.answers) > 0.9

@@ -30,7 +30,8 @@ def test_the_loss_of_a_task_is_the_mean_surprise_at_its_answers(home: object) ->
         "mixed", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()}
     )
     lm = with_a_snapshot("mixed")
-    history, rows = lm.over_training("loss.by_task"), lm.tested_rows(of="tasks")
+    history = lm.over_training("loss.by_task")
+    rows = lm.tested_rows(of="tasks")
     assert history.series == tuple(learned.parts)
     for name, value in zip(history.series, history.values[0], strict=True):
         surprises = []
@@ -72,7 +73,8 @@ def test_right_answers_are_counted_one_by_one_and_waves_are_those_of_the_page(ho
 def test_norm_and_rank_of_a_matrix_are_those_of_numpy(tiny_model: TinyModel) -> None:
     tiny_model("mine")
     lm = with_a_snapshot("mine")
-    norms, ranks = lm.over_training("weights.norm"), lm.over_training("weights.rank")
+    norms = lm.over_training("weights.norm")
+    ranks = lm.over_training("weights.rank")
     weights = {
         name: each.detach().double().numpy()
         for name, each in lm.model.named_parameters()

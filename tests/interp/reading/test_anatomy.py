@@ -30,7 +30,8 @@ from tests.tiny import NO_SHORTCUTS, families, scrambled, some_ids, tiny
 
 ROOT = Path(__file__).parents[3]
 # Unlike each other and unlike any size of the models: a product along the wrong axis shows.
-T, S = 5, 7
+T = 5
+S = 7
 # What the lines marked beside a box of attention do, whose tap stands in another function or before
 # it.
 COMPUTED_BY = {
@@ -60,7 +61,8 @@ def anything(draw: st.DrawFn, **fixed: Any) -> Config:
 def passed(config: Config, seed: int = 0) -> tuple[Transformer, Trace, Anatomy]:
     model = scrambled(config, seed).double().requires_grad_(False)
     # no padding among them
-    ids, source = some_ids(T, 1, seed=seed) % 10 + 1, some_ids(S, 1, seed=seed + 1) % 10 + 1
+    ids = some_ids(T, 1, seed=seed) % 10 + 1
+    source = some_ids(S, 1, seed=seed + 1) % 10 + 1
     has_encoder = config.n_encoder_layer > 0
     trace = run(model, ids, source=source if has_encoder else None)
     return model, trace, anatomy(config, T, S)
@@ -167,9 +169,11 @@ def test_the_lines_of_a_box_are_those_of_the_file(config: Config) -> None:
 @given(families())
 def test_the_lines_beside_the_boxes_of_attention_compute_their_values(config: Config) -> None:
     model, trace, drawn = passed(config)
-    ids, no_tap = some_ids(T, 1, seed=0) % 10 + 1, Tap()
+    ids = some_ids(T, 1, seed=0) % 10 + 1
+    no_tap = Tap()
     for index, block in enumerate(model.blocks):
-        at, part = f"blocks.{index}.attention", block.attention
+        at = f"blocks.{index}.attention"
+        part = block.attention
         part.cap = None  # scores are recorded below the cap
         blocked = model.masks[model.mask_of[index]](ids, slice(0, T), config.padding)
         inputs = {
@@ -177,7 +181,8 @@ def test_the_lines_beside_the_boxes_of_attention_compute_their_values(config: Co
             "z": (trace[f"{at}.pattern"], trace[f"{at}.v"]),
         }
         for name, given_ in (inputs | {"out": (trace[f"{at}.z"],)}).items():
-            box, found = drawn.box(f"{at}.{name}"), dict(vars(attention))
+            box = drawn.box(f"{at}.{name}")
+            found = dict(vars(attention))
             assert box is not None
             exec(box.lines.text, found)  # the lines as they stand beside the box
             function = found[box.lines.text.partition("def ")[2].partition("(")[0]]
@@ -187,7 +192,8 @@ def test_the_lines_beside_the_boxes_of_attention_compute_their_values(config: Co
 @pytest.mark.parametrize("kind", ["learned", "sinusoidal"])
 def test_the_lines_beside_the_first_sum_add_the_positions(kind: str) -> None:
     model, trace, drawn = passed(tiny(positions=kind))
-    box, found = drawn.box("blocks.0.resid_pre"), dict(vars(positions))
+    box = drawn.box("blocks.0.resid_pre")
+    found = dict(vars(positions))
     assert box is not None
     exec(box.lines.text, found)
     assert torch.equal(
@@ -198,7 +204,8 @@ def test_the_lines_beside_the_first_sum_add_the_positions(kind: str) -> None:
 
 def test_the_lines_beside_a_stream_that_is_mixed_mix_it() -> None:
     model, trace, drawn = passed(tiny(positions="rotary", mix_embedding=True))
-    box, found = drawn.box("blocks.1.resid_pre"), dict(vars(shortcuts))
+    box = drawn.box("blocks.1.resid_pre")
+    found = dict(vars(shortcuts))
     assert box is not None
     exec(box.lines.text, found)
     mixed = found["forward"](model.blocks[1].mix, trace["blocks.0.resid_post"], trace["embed"])
@@ -233,7 +240,8 @@ class V:
     """A tensor in an equation: `@` is the product that its two sides call for."""
 
     def __init__(self, tensor: Tensor, weight: str = "") -> None:
-        self.tensor, self.weight = tensor, weight
+        self.tensor = tensor
+        self.weight = weight
 
     @property
     def T(self) -> V:
@@ -242,7 +250,8 @@ class V:
     def __matmul__(self, other: V | float) -> V:
         if not isinstance(other, V):
             return V(self.tensor * other)
-        a, b = self.tensor, other.tensor
+        a = self.tensor
+        b = other.tensor
         if not other.weight.startswith("W_"):
             # a gain, a slope or equal shapes go number by number
             elementwise = self.weight or other.weight or a.shape == b.shape
@@ -389,7 +398,8 @@ class Place:
 
     def __init__(self, box: Box) -> None:
         found = re.match(r"(?:encoder\.)?(?:blocks\.\d+\.)?", box.path)
-        self.stack, self.block = "encoder." if box.path.startswith("encoder.") else "", found[0]
+        self.stack = "encoder." if box.path.startswith("encoder.") else ""
+        self.block = found[0]
         self.beside = box.path.rpartition(".")[0]
         self.part = box.path.removeprefix(self.block).split(".")[0]
         if self.part.startswith("resid"):  # what joined the sublayer to the stream
@@ -434,7 +444,9 @@ def norms(
     config = model.config
 
     def normed(x: Tensor, own: dict[str, Tensor]) -> Tensor:
-        gain, bias, size = own.get("gain"), own.get("bias"), x.shape[-1:]
+        gain = own.get("gain")
+        bias = own.get("bias")
+        size = x.shape[-1:]
         if config.norm == "rmsnorm":
             return F.rms_norm(x, size, gain, config.norm_eps or 1e-6)
         return F.layer_norm(x, size, gain, bias, config.norm_eps or 1e-5)
@@ -493,7 +505,8 @@ def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dic
     """What the names in a box's equation stand for: its weights, and what was recorded in its
     block.
     """
-    config, place = model.config, Place(box)
+    config = model.config
+    place = Place(box)
     V.d_head = config.head_size
     ids = trace.source if place.stack else trace.ids
     count = torch.arange(S if place.stack else T)
@@ -676,7 +689,8 @@ def test_the_sinusoids_that_are_described_are_those_added() -> None:
 
 def test_flattened_shares_are_the_numbers_times_the_weights_of_their_places() -> None:
     model, trace, drawn = passed(tiny(head="flatten", n_label=3, mask="full"))
-    number, shares = drawn.box("head.token"), drawn.box("shares")
+    number = drawn.box("head.token")
+    shares = drawn.box("shares")
     assert number is not None
     numbers = computed(number, model, trace, drawn)[:, 0]
     weight = values(model, trace, shares.pieces[1])
@@ -691,10 +705,8 @@ def test_flattened_shares_are_the_numbers_times_the_weights_of_their_places() ->
 def test_the_stream_of_a_block_is_that_of_the_block_before(final_norm: bool) -> None:
     model, trace, drawn = passed(tiny(n_encoder_layer=2, final_norm=final_norm))
     for stack in ("", "encoder."):
-        first, second = (
-            drawn.box(f"{stack}blocks.0.resid_pre"),
-            drawn.box(f"{stack}blocks.1.resid_pre"),
-        )
+        first = drawn.box(f"{stack}blocks.0.resid_pre")
+        second = drawn.box(f"{stack}blocks.1.resid_pre")
         torch.testing.assert_close(computed(first, model, trace, drawn), trace[first.path][0])
         assert second.equation == "resid_pre = resid_post of the block before"
         assert torch.equal(trace[second.path], trace[f"{stack}blocks.0.resid_post"])

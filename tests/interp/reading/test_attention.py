@@ -60,13 +60,12 @@ PADDING = 10
 
 def test_the_patterns_of_an_encoder_are_those_of_the_pass_that_feeds_the_decoder() -> None:
     model = scrambled(tiny(n_layer=1, n_encoder_layer=2, padding=PADDING))
-    source, written = (3, 1, 4, 1, 5), (2, 7, 1)
+    source = (3, 1, 4, 1, 5)
+    written = (2, 7, 1)
     trace = run(model, torch.tensor([written]), ["*.pattern"], source=torch.tensor([source]))
     assert model.encoder is not None
-    encoder, decoder = (
-        attention.patterns(model.encoder, source),
-        attention.patterns(model, written, source),
-    )
+    encoder = attention.patterns(model.encoder, source)
+    decoder = attention.patterns(model, written, source)
     assert (len(encoder.blocks), len(decoder.blocks)) == (2, 1)
     for block, values in enumerate(encoder.blocks):
         np.testing.assert_allclose(
@@ -82,10 +81,8 @@ def test_the_patterns_of_an_encoder_are_those_of_the_pass_that_feeds_the_decoder
 @pytest.mark.parametrize("mask", ["causal", "full"])
 def test_padding_and_what_it_would_read_are_masked_and_the_rest_is_as_without_it(mask: str) -> None:
     model = scrambled(tiny(mask=mask, padding=PADDING))
-    alone, filled = (
-        attention.patterns(model, IDS),
-        attention.patterns(model, (*IDS, PADDING, PADDING)),
-    )
+    alone = attention.patterns(model, IDS)
+    filled = attention.patterns(model, (*IDS, PADDING, PADDING))
     size = len(IDS)
     for block in range(2):
         one = attention.one_head(filled, block, 1, "abcdefgh").values
@@ -108,12 +105,14 @@ def test_the_products_of_query_and_key_and_what_positions_add_are_the_scores_and
     for block in range(2):
         for head in range(3):
             expected = trace[f"blocks.{block}.attention.scores"][0, head].numpy()
-            scores, shares = found.scores(block, head), found.pattern(block, head)
+            scores = found.scores(block, head)
+            shares = found.pattern(block, head)
             for query in range(len(IDS)):
                 visible = range(query + 1 if mask == "causal" else len(IDS))
                 dots = []
                 for key in visible:
-                    q, k = found.q[block, head, query], found.k[block, head, key]
+                    q = found.q[block, head, query]
+                    k = found.k[block, head, key]
                     dot = sum(float(a) * float(b) for a, b in zip(q, k, strict=True)) / math.sqrt(
                         len(q)
                     )
@@ -204,7 +203,8 @@ def test_value_weighted_is_the_length_of_what_comes_out_of_the_norm_behind_atten
     stream adds up to the stream.
     """
     model = scrambled(tiny(residual=residual, norm=norm, output_bias=False))
-    found, trace = attention.read(model, IDS), run(model, torch.tensor([IDS]))
+    found = attention.read(model, IDS)
+    trace = run(model, torch.tensor([IDS]))
     for block in range(2):
         part = model.blocks[block]
         last = (
@@ -248,7 +248,8 @@ def test_value_weighted_is_the_length_of_what_comes_out_of_the_norm_behind_atten
 
 def test_behind_a_norm_a_single_block_and_cross_attention_are_read_as_all_are() -> None:
     model = scrambled(tiny(n_layer=2, n_encoder_layer=1, residual="post-norm"))
-    source, written = (3, 1, 4), (2, 7, 1)
+    source = (3, 1, 4)
+    written = (2, 7, 1)
     for part in ("attention", "cross_attention"):
         whole = attention.read(model, written, source, part)
         one = attention.read(model, written, source, part, range(1, 2))
@@ -293,7 +294,8 @@ def test_rollout_follows_every_path_through_the_blocks(
 
 def test_cross_attention_reads_the_source_from_every_token_of_the_output() -> None:
     model = scrambled(tiny(n_layer=2, n_encoder_layer=1, padding=PADDING))
-    source, written = (3, 1, 4, 1, 5, PADDING, PADDING), (2, 7, 1)
+    source = (3, 1, 4, 1, 5, PADDING, PADDING)
+    written = (2, 7, 1)
     found = attention.read(model, written, source, "cross_attention")
     trace = run(model, torch.tensor([written]), source=torch.tensor([source]))
     for block in range(2):

@@ -13,7 +13,8 @@ from gptviz.interp.reading.classification import classify, confusion, label_prob
 from gptviz.model import Transformer
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
-PADDING, LABELS = VOCAB - 1, 3
+PADDING = VOCAB - 1
+LABELS = 3
 NAMES = ("bad", "fair", "good")
 heads = pytest.mark.parametrize("head", ["flatten", "mean", "sum"])
 

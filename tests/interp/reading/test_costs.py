@@ -60,7 +60,8 @@ def test_only_a_model_that_writes_token_by_token_keeps_keys_and_values() -> None
 def test_the_share_between_tokens_is_that_of_the_operations_that_grow_with_the_square_of_the_length() -> (
     None
 ):
-    one, two = gathered.costs(DECODER, 1, 4).forward, gathered.costs(DECODER, 1, 8).forward
+    one = gathered.costs(DECODER, 1, 4).forward
+    two = gathered.costs(DECODER, 1, 8).forward
     square = (two - 2 * one) / 2  # a·T + b·T² at 4 and at 8 tokens
     assert gathered.share_between_tokens(DECODER, 4) == pytest.approx(square / one)
 

@@ -18,7 +18,8 @@ from gptviz.interp.reading.next_token import logits_after
 from gptviz.interp.trace import run
 from tests.tiny import scrambled, tiny
 
-SOURCE, DECODED = (3, 1, 4, 1, 5, 9), (10, 2, 7, 2)
+SOURCE = (3, 1, 4, 1, 5, 9)
+DECODED = (10, 2, 7, 2)
 
 
 def model(**changes: object) -> torch.nn.Module:

@@ -41,7 +41,8 @@ def test_pca_is_the_singular_vectors_up_to_sign(shape: tuple[int, int], dimensio
     u, s, _ = np.linalg.svd(centred, full_matrices=False)
     expected = u[:, :dimensions] * s[:dimensions]
     for column in range(dimensions):
-        ours, theirs = found.points.values[:, column], expected[:, column]
+        ours = found.points.values[:, column]
+        theirs = expected[:, column]
         assert min(np.abs(ours - theirs).max(), np.abs(ours + theirs).max()) < 1e-3
     assert found.explained == pytest.approx(tuple(s[:dimensions] ** 2 / (s**2).sum()), abs=1e-5)
 
@@ -100,7 +101,8 @@ def test_trust_is_judged_on_a_bounded_sample_and_not_at_all_on_three_tokens() ->
 def test_equal_vectors_are_an_equal_picture_whatever_came_between(
     method: str, dimensions: int
 ) -> None:
-    last, other = cloud(24, 6), cloud(24, 6, seed=1)
+    last = cloud(24, 6)
+    other = cloud(24, 6, seed=1)
     pictures = [
         embeddings.project(rows, labels(rows), method, dimensions, 2, reference=last).points.values
         for rows in (other, last, other.copy())
@@ -115,7 +117,8 @@ def test_equal_vectors_are_an_equal_picture_whatever_came_between(
 def test_a_vector_that_did_not_change_does_not_move_when_others_do(
     seed: int, moved: set[int], far: float
 ) -> None:
-    last, early = cloud(30, 8), cloud(30, 8, seed=1)
+    last = cloud(30, 8)
+    early = cloud(30, 8, seed=1)
     late = early.copy()
     which = sorted(moved)
     late[which] += far * np.random.default_rng(seed).normal(size=(len(which), 8)).astype(np.float32)
@@ -139,7 +142,8 @@ def test_what_turns_in_truth_turns_in_the_picture_and_nothing_else_does() -> Non
 
 
 def test_the_variance_told_is_that_of_the_rows_shown_along_the_axes_shown() -> None:
-    last, early = cloud(50, 12) * np.linspace(3, 1, 12, dtype=np.float32), cloud(50, 12, seed=4) + 7
+    last = cloud(50, 12) * np.linspace(3, 1, 12, dtype=np.float32)
+    early = cloud(50, 12, seed=4) + 7
     points, told = embeddings.pca(early, 3, last)
     assert told == pytest.approx(
         [points[:, i].var() / early.var(axis=0).sum() for i in range(3)], rel=1e-4
@@ -152,7 +156,8 @@ def test_the_variance_told_is_that_of_the_rows_shown_along_the_axes_shown() -> N
 
 
 def test_trust_is_judged_against_the_rows_shown_and_not_the_reference() -> None:
-    flat, noise = plane(200), cloud(200, 32)
+    flat = plane(200)
+    noise = cloud(200, 32)
     seen = embeddings.project(noise, labels(noise), "PCA", reference=flat)
     assert embeddings.trustworthiness(noise, seen)[0] < 0.75
 
@@ -173,7 +178,8 @@ def test_a_picture_is_turned_and_mirrored_but_not_bent(dimensions: int) -> None:
 
 
 def test_a_picture_is_as_widely_spread_as_the_one_it_is_resized_to() -> None:
-    points, like = cloud(30, 2), 7 * cloud(30, 2, seed=9)
+    points = cloud(30, 2)
+    like = 7 * cloud(30, 2, seed=9)
     plain, resized = (
         embeddings.aligned(points, like, resized=resized) for resized in (False, True)
     )
@@ -224,7 +230,8 @@ def test_a_carried_picture_moves_less_than_one_that_begins_anew_and_is_trusted_a
 
 
 def test_the_reference_has_its_own_picture_and_a_picture_of_others_is_no_beginning() -> None:
-    rows, other = cloud(30, 6), cloud(30, 6, seed=1)
+    rows = cloud(30, 6)
+    other = cloud(30, 6, seed=1)
     begin = embeddings.project(other, labels(other), "t-SNE", reference=rows)
     own = embeddings.project(rows, labels(rows), "t-SNE")
     found = embeddings.project(rows, labels(rows), "t-SNE", reference=rows, begin=begin)
@@ -336,7 +343,8 @@ def test_mean_cosines_and_nearest_tokens_equal_a_loop() -> None:
     def cosine(i: int, j: int) -> float:
         return float(rows[i] @ rows[j] / (np.linalg.norm(rows[i]) * np.linalg.norm(rows[j])))
 
-    some, others = [1, 4, 7, 9], [0, 3, 11]
+    some = [1, 4, 7, 9]
+    others = [0, 3, 11]
     within = [cosine(i, j) for i in some for j in some if i != j]
     assert embeddings.mean_cosine(rows, some, some) == pytest.approx(np.mean(within), abs=1e-6)
     across = [cosine(i, j) for i in some for j in others]

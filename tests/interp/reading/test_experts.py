@@ -18,7 +18,8 @@ MIXED = tiny(mlp="experts", n_expert=5, n_active=2, d_shared=8, vocab_size=11)
 
 
 def test_routing_is_what_the_router_of_each_block_chooses_for_each_token() -> None:
-    model, ids = scrambled(MIXED), some_ids(8)[0]
+    model = scrambled(MIXED)
+    ids = some_ids(8)[0]
     found = routing(model, ids, [f"t{one}" for one in ids.tolist()])
     assert [axis.name for axis in found.axes] == ["block", "token", "expert"]
     assert found.axes[2].labels == ("0", "1", "2", "3", "4", "shared")
@@ -42,7 +43,8 @@ def test_load_and_tokens_are_counted_as_a_loop_counts_them() -> None:
     assert even_load(MIXED) == 2 / 5
     for block in range(2):
         for expert in range(6):
-            times, weights = defaultdict(int), defaultdict(list)
+            times = defaultdict(int)
+            weights = defaultdict(list)
             for place, one in enumerate(ids.tolist()):
                 if (weight := found.values[block, place, expert]) != 0:
                     times[str(one)] += 1
@@ -74,7 +76,8 @@ def test_an_expert_is_a_unit_with_a_name_and_a_model_without_experts_has_none() 
 
 @pytest.mark.parametrize("expert", range(6))
 def test_an_expert_switched_off_adds_nothing_and_the_others_keep_their_weights(expert: int) -> None:
-    model, ids = scrambled(MIXED), some_ids(8)
+    model = scrambled(MIXED)
+    ids = some_ids(8)
     whole, without = (
         run(one, ids)
         for one in (model, edited(model, [edit(f"blocks.1.mlp.expert.{expert}", MIXED)]))

@@ -26,7 +26,8 @@ def rows_of(count: int = 4, length: int = 8) -> list[torch.Tensor]:
 
 def unchanged(config: Config) -> FittedLens:
     """A lens that leaves the stream as it is."""
-    n_layer, size = len(layers(config)), config.d_model
+    n_layer = len(layers(config))
+    size = config.d_model
     return FittedLens(
         tuple(range(n_layer)),
         torch.eye(size).repeat(n_layer, 1, 1),
@@ -64,8 +65,11 @@ def test_of_a_linear_model_the_jacobian_is_the_product_of_its_matrices() -> None
 
 
 def test_a_jacobian_is_the_mean_of_finite_differences() -> None:
-    model, rows = scrambled(tiny(), std=0.2).double(), rows_of(2)
-    ids, step, tap = torch.stack(rows), 1e-5, "blocks.0.resid_mid"
+    model = scrambled(tiny(), std=0.2).double()
+    rows = rows_of(2)
+    ids = torch.stack(rows)
+    step = 1e-5
+    tap = "blocks.0.resid_mid"
     expected = torch.zeros(12, 12, dtype=torch.float64)
     for place in range(2, 8):  # the first quarter is left out
         for direction in range(12):
@@ -101,8 +105,10 @@ def test_rows_of_several_lengths_count_by_their_tokens(monkeypatch: pytest.Monke
 @settings(max_examples=15)
 @given(families(mask="causal"))
 def test_a_map_that_changes_nothing_is_the_logit_lens_to_the_bit(config: Config) -> None:
-    model, ids = scrambled(config), rows_of(1)[0].tolist()
-    plain, read = lens(model, ids), lens(model, ids, fitted=unchanged(config))
+    model = scrambled(config)
+    ids = rows_of(1)[0].tolist()
+    plain = lens(model, ids)
+    read = lens(model, ids, fitted=unchanged(config))
     assert torch.equal(plain.stream, read.stream)
     np.testing.assert_array_equal(plain.probability, read.probability)
     np.testing.assert_array_equal(plain.top, read.top)
@@ -110,7 +116,8 @@ def test_a_map_that_changes_nothing_is_the_logit_lens_to_the_bit(config: Config)
 
 @pytest.mark.parametrize("kind", ["jacobian", "tuned"])
 def test_the_last_layer_is_the_model(kind: module.LensKind) -> None:
-    model, rows = scrambled(tiny()), rows_of(12)
+    model = scrambled(tiny())
+    rows = rows_of(12)
     fitted = fit(model, rows, kind)
     plain, read = (lens(model, rows[0].tolist(), fitted=one, top=11) for one in (None, fitted))
     assert torch.equal(plain.stream[-1], read.stream[-1])
@@ -128,9 +135,11 @@ def test_the_tuned_lens_of_an_affine_model_foretells_its_guess() -> None:
 
 @torch.no_grad()
 def test_what_is_measured_is_that_of_a_loop_over_tokens() -> None:
-    model, rows = scrambled(tiny()), rows_of(10)
+    model = scrambled(tiny())
+    rows = rows_of(10)
     fitted = fit(model, rows, "jacobian")
-    found, seen = np.zeros((2, 5)), 0
+    found = np.zeros((2, 5))
+    seen = 0
     for row in rows[8:]:  # the last fifth
         trace = run(model, row[None])
         for place in range(len(row)):
@@ -176,7 +185,8 @@ def test_a_lens_that_is_worse_than_the_logit_lens_is_not_offered_as_better() -> 
 
 
 def test_copies_of_a_row_and_beginnings_of_it_are_not_held_out() -> None:
-    model, rows = scrambled(tiny()), rows_of(10)
+    model = scrambled(tiny())
+    rows = rows_of(10)
     once = fit(model, rows, "jacobian")
     twice = fit(model, [*rows, *rows], "jacobian")
     np.testing.assert_array_equal(once.measured, twice.measured)
@@ -187,7 +197,8 @@ def test_copies_of_a_row_and_beginnings_of_it_are_not_held_out() -> None:
 def test_a_text_is_read_in_groups_of_layers_where_memory_is_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, rows = scrambled(tiny()), rows_of(12)
+    model = scrambled(tiny())
+    rows = rows_of(12)
     whole = fit(model, rows, "tuned")
     # the streams of two layers, beside the last one
     monkeypatch.setattr(module, "MOST_BYTES", 3 * 80 * 12 * 4)

@@ -25,7 +25,8 @@ def rms(values: Any) -> float:
 def test_the_gradient_of_the_stream_is_that_of_finite_differences(residual: str) -> None:
     config = tiny(residual=residual, d_model=4, n_head=1, d_mlp=6)
     model = gradients.fresh(config, seed=1, std=0.3, shrink=False)
-    ids, targets = some_ids(3, batch=1), some_ids(3, batch=1, seed=1)
+    ids = some_ids(3, batch=1)
+    targets = some_ids(3, batch=1, seed=1)
 
     def loss(name: str, place: int, step: float) -> float:
         def moved(x: torch.Tensor) -> torch.Tensor:
@@ -50,7 +51,8 @@ def test_without_residuals_the_gradient_is_the_product_of_the_blocks_matrices() 
     # One token attends to itself alone, so a block without an MLP is the matrix W_O W_V.
     config = tiny(residual="none", n_layer=3, d_mlp=0, final_norm=False, positions="none")
     model = gradients.fresh(config, seed=0, std=0.1)
-    ids, target = torch.tensor([[3]]), torch.tensor([[5]])
+    ids = torch.tensor([[3]])
+    target = torch.tensor([[5]])
     x = [model.embed.weight[3].detach().numpy()]
     parts = []
     for block in model.blocks:
@@ -79,7 +81,8 @@ def test_without_residuals_the_gradient_is_the_product_of_the_blocks_matrices() 
 
 def test_the_gradient_of_the_weights_is_what_training_computes_and_is_left_nowhere() -> None:
     model = gradients.fresh(tiny(residual="post-norm"), seed=0)
-    ids, targets = some_ids(), some_ids(seed=1)
+    ids = some_ids()
+    targets = some_ids(seed=1)
     targets[0, :3] = -100
     found = gradients.sizes(model, ids, targets).values[2]
     assert all(weight.grad is None for weight in model.parameters())
@@ -96,7 +99,8 @@ def test_the_gradient_of_the_weights_is_what_training_computes_and_is_left_nowhe
 
 
 def test_a_fresh_model_is_the_one_that_build_makes() -> None:
-    built, same = build(tiny(), seed=4), gradients.fresh(tiny(), seed=4)
+    built = build(tiny(), seed=4)
+    same = gradients.fresh(tiny(), seed=4)
     assert all(
         torch.equal(weight.double(), same.get_parameter(name))
         for name, weight in built.named_parameters()
@@ -105,7 +109,8 @@ def test_a_fresh_model_is_the_one_that_build_makes() -> None:
 
 def test_another_start_changes_the_spread_of_the_blocks_matrices_alone() -> None:
     config = tiny(d_model=96, d_mlp=None, n_layer=8)
-    before, after = build(config, seed=0), gradients.fresh(config, seed=0, std=0.1, shrink=False)
+    before = build(config, seed=0)
+    after = gradients.fresh(config, seed=0, std=0.1, shrink=False)
     for name, weight in after.named_parameters():
         if name.startswith("blocks.") and weight.dim() > 1:
             # Four standard errors of a standard deviation over this many numbers.
@@ -117,7 +122,8 @@ def test_another_start_changes_the_spread_of_the_blocks_matrices_alone() -> None
 
 
 def test_compared_models_differ_in_their_residual_alone() -> None:
-    ids, targets = some_ids(), some_ids(seed=1)
+    ids = some_ids()
+    targets = some_ids(seed=1)
     table = gradients.compare(tiny(), ids, targets, seed=2, std=0.1)
     assert not {"parallel", "parallel-one-norm"} & set(gradients.compared())
     for index, residual in enumerate(gradients.compared()):
@@ -131,7 +137,8 @@ def test_compared_models_differ_in_their_residual_alone() -> None:
 
 
 def test_the_gradient_vanishes_with_depth_without_residuals_and_arrives_with_them() -> None:
-    ids, targets = some_ids(), some_ids(seed=1)
+    ids = some_ids()
+    targets = some_ids(seed=1)
     shares = {
         depth: gradients.reaching(gradients.compare(tiny(n_layer=depth), ids, targets, seed=0))
         for depth in (2, 4, 8)

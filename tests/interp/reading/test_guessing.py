@@ -27,7 +27,8 @@ def test_a_game_is_that_of_a_loop_that_guesses_the_likeliest_token_left(
         shares = (
             model(torch.tensor([ids[place - read : place]]))[0, -1].double().softmax(-1).tolist()
         )
-        left, count = set(range(VOCAB)), 1
+        left = set(range(VOCAB))
+        count = 1
         while (guess := max(left, key=lambda token: shares[token])) != ids[place]:
             left.remove(guess)
             count += 1

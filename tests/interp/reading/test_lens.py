@@ -26,7 +26,8 @@ def ids_of(length: int = 6, vocab: int = 11) -> list[int]:
 @settings(max_examples=40)
 @given(families())
 def test_the_last_row_is_the_models_own_guess_for_every_kind_of_decoder(config: Config) -> None:
-    model, ids = scrambled(config), ids_of()
+    model = scrambled(config)
+    ids = ids_of()
     seen = lens(model, ids, top=3)
     own = model(torch.tensor([ids]))[0].softmax(-1)
     torch.testing.assert_close(
@@ -40,7 +41,9 @@ def test_the_last_row_is_the_models_own_guess_for_every_kind_of_decoder(config: 
 @settings(max_examples=15)
 @given(families(n_encoder_layer=1))
 def test_a_decoder_beside_an_encoder_has_a_row_after_cross_attention(config: Config) -> None:
-    model, ids, source = scrambled(config), ids_of(5), ids_of(7)
+    model = scrambled(config)
+    ids = ids_of(5)
+    source = ids_of(7)
     seen = lens(model, ids, source, following=3)
     names = [layer.name for layer in seen.layers]
     assert names.count("blocks.0.cross_attention") == (config.n_layer > 0)
@@ -53,11 +56,13 @@ def test_a_decoder_beside_an_encoder_has_a_row_after_cross_attention(config: Con
 def test_every_number_is_that_of_a_loop_over_layers_and_positions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, ids = scrambled(tiny(logit_cap=4.0)), ids_of()
+    model = scrambled(tiny(logit_cap=4.0))
+    ids = ids_of()
     monkeypatch.setattr(module, "LOGITS_AT_ONCE", 5 * 11)  # parts that end within a layer
     monkeypatch.setattr(module, "CACHED", 2 * 11)
     seen = lens(model, ids, following=7, top=4)
-    trace, true = run(model, torch.tensor([ids])), [*ids[1:], 7]
+    trace = run(model, torch.tensor([ids]))
+    true = [*ids[1:], 7]
     taps = [
         "blocks.0.resid_pre",
         "blocks.0.resid_mid",
@@ -98,7 +103,8 @@ def test_after_every_block_it_is_the_head_of_transformers_on_its_hidden_state(
     kind: str, norm: str, tmp_path: Path
 ) -> None:
     model = theirs(kind, MODELS[kind][0])
-    mine, ids = ours(model, tmp_path), ids_of(12, THEIR_VOCAB)
+    mine = ours(model, tmp_path)
+    ids = ids_of(12, THEIR_VOCAB)
     states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
     seen = lens(mine, ids, top=THEIR_VOCAB)
     block_ends = [row for row, layer in enumerate(seen.layers) if layer.tap.endswith("resid_post")]
@@ -115,7 +121,8 @@ def test_after_every_block_it_is_the_head_of_transformers_on_its_hidden_state(
 
 
 def test_the_true_token_is_the_next_one_and_unknown_after_the_last() -> None:
-    model, ids = scrambled(tiny()), ids_of()
+    model = scrambled(tiny())
+    ids = ids_of()
     seen = lens(model, ids)
     assert seen.true.tolist() == [*ids[1:], -1]
     assert (seen.rank[:, -1] == 0).all()
@@ -124,8 +131,10 @@ def test_the_true_token_is_the_next_one_and_unknown_after_the_last() -> None:
 
 
 def test_the_end_of_a_text_is_read_as_in_the_whole_text() -> None:
-    model, ids = scrambled(tiny()), ids_of()
-    whole, end = lens(model, ids), lens(model, ids, last=2)
+    model = scrambled(tiny())
+    ids = ids_of()
+    whole = lens(model, ids)
+    end = lens(model, ids, last=2)
     assert list(end.positions) == [4, 5]
     np.testing.assert_array_equal(end.top, whole.top[:, -2:])
     np.testing.assert_allclose(end.probability, whole.probability[:, -2:], rtol=1e-5)
@@ -138,7 +147,9 @@ def test_the_end_of_a_text_is_read_as_in_the_whole_text() -> None:
 def test_blocks_alone_have_the_rows_of_the_ends_of_blocks_and_no_others_are_computed(
     config: Config,
 ) -> None:
-    model, ids, read = scrambled(config), ids_of(), list[int]()
+    model = scrambled(config)
+    ids = ids_of()
+    read = list[int]()
     whole = lens(model, ids, following=3)
     kept = [
         row
@@ -174,7 +185,8 @@ def test_blocks_alone_have_the_rows_of_the_ends_of_blocks_and_no_others_are_comp
 def test_the_error_at_the_end_is_measured_against_the_pass_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, ids = scrambled(tiny()), ids_of()
+    model = scrambled(tiny())
+    ids = ids_of()
     read = module._logits
     monkeypatch.setattr(module, "_logits", lambda model, stream: read(model, stream) + 0.5)
     assert lens(model, ids).final_error == pytest.approx(0.5, abs=1e-5)
@@ -183,10 +195,12 @@ def test_the_error_at_the_end_is_measured_against_the_pass_itself(
 def test_the_leaders_of_a_column_are_the_tokens_that_were_first_after_some_layer_the_final_guess_before_all() -> (
     None
 ):
-    model, ids = scrambled(tiny(n_layer=5)), ids_of()
+    model = scrambled(tiny(n_layer=5))
+    ids = ids_of()
     seen = lens(model, ids)
     for index in range(len(ids)):
-        first, found = seen.top[:, index, 0].tolist(), leaders(seen, index)
+        first = seen.top[:, index, 0].tolist()
+        found = leaders(seen, index)
         assert found[0] == first[-1]
         assert sorted(found) == sorted(set(first))
         times = [first.count(token) for token in found[1:]]
@@ -194,11 +208,13 @@ def test_the_leaders_of_a_column_are_the_tokens_that_were_first_after_some_layer
 
 
 def test_the_course_of_a_cell_has_its_likeliest_tokens_and_the_leaders_in_every_layer() -> None:
-    model, ids = scrambled(tiny()), ids_of()
+    model = scrambled(tiny())
+    ids = ids_of()
     seen = lens(model, ids, top=11)
     labels = [f"t{i}" for i in range(11)]
     found = course(model, seen, 2, 4, labels, count=6)
-    led, likeliest = leaders(seen, 4)[: module.MOST_LED], seen.top[2, 4, :6].tolist()
+    led = leaders(seen, 4)[: module.MOST_LED]
+    likeliest = seen.top[2, 4, :6].tolist()
     assert list(found.ids) == [*led, *(i for i in likeliest if i not in led)]
     assert len(led) > 1
     assert found.probability.axes[0].labels == tuple(labels[i] for i in found.ids)
@@ -211,12 +227,11 @@ def test_the_course_of_a_cell_has_its_likeliest_tokens_and_the_leaders_in_every_
 
 @pytest.mark.parametrize("place", [0, 10], ids=["likeliest in the cell", "unlikeliest in the cell"])
 def test_a_token_that_is_asked_for_is_followed_wherever_it_stands_in_the_cell(place: int) -> None:
-    model, ids = scrambled(tiny()), ids_of()
+    model = scrambled(tiny())
+    ids = ids_of()
     seen = lens(model, ids, top=11)
-    token, others = (
-        int(seen.top[2, 4, place]),
-        [*leaders(seen, 4)[: module.MOST_LED], *seen.top[2, 4, :3].tolist()],
-    )
+    token = int(seen.top[2, 4, place])
+    others = [*leaders(seen, 4)[: module.MOST_LED], *seen.top[2, 4, :3].tolist()]
     found = course(model, seen, 2, 4, [str(i) for i in range(11)], count=3, follow=token)
     assert found.ids == (token, *dict.fromkeys(i for i in others if i != token))
     in_layers = [
@@ -263,10 +278,12 @@ def test_the_likeliest_of_a_large_vocabulary_are_the_largest_of_all(size: int) -
 
 
 def test_logits_far_apart_have_the_probabilities_of_their_softmax() -> None:
-    model, ids = scrambled(tiny()), ids_of()
+    model = scrambled(tiny())
+    ids = ids_of()
     with torch.no_grad():
         model.head.unembed.weight.mul_(300)  # type: ignore[operator, union-attr]
-    seen, own = lens(model, ids, top=11), model(torch.tensor([ids]))[0].double().softmax(-1)
+    seen = lens(model, ids, top=11)
+    own = model(torch.tensor([ids]))[0].double().softmax(-1)
     for place in range(len(ids)):
         np.testing.assert_allclose(
             seen.probability[-1, place],

@@ -37,7 +37,8 @@ def test_cuts_are_those_of_a_loop_over_the_sorted_tokens(
     by_rank = sorted(weights, key=lambda i: (-weights[i], i))
     expected = dict.fromkeys(by_rank[top_k:], "top-k") if top_k else {}
     left = [i for i in by_rank if i not in expected]
-    reached, total = 0.0, sum(weights[i] for i in left)
+    reached = 0.0
+    total = sum(weights[i] for i in left)
     for i in left:
         if top_p is not None and reached >= top_p:
             expected[i] = "top-p"
@@ -116,7 +117,8 @@ def test_a_text_of_one_token_was_found_by_nobody() -> None:
 
 def test_the_logits_beside_a_source_are_those_of_the_model_that_reads_both() -> None:
     model = scrambled(tiny(n_encoder_layer=1))
-    ids, source = (3, 1, 4), (1, 5, 9, 2)
+    ids = (3, 1, 4)
+    source = (1, 5, 9, 2)
     with torch.inference_mode():
         expected = model(torch.tensor([ids]), torch.tensor([source]))[0]
     np.testing.assert_allclose(
@@ -141,7 +143,8 @@ def test_the_guesses_at_all_places_are_those_of_all_logits_however_few_are_compu
     model = scrambled(tiny(**sizes))
     text = some_ids(batch=1)[0].tolist()
     every = logits_after(model, text, slice(None))
-    found, expected = guesses(model, text, n=3), token_probabilities(every, text, n=3)
+    found = guesses(model, text, n=3)
+    expected = token_probabilities(every, text, n=3)
     np.testing.assert_allclose(found.tokens.probability, expected.probability, rtol=1e-5)
     np.testing.assert_array_equal(found.tokens.likely, expected.likely)
     np.testing.assert_allclose(
@@ -158,7 +161,8 @@ def test_the_guesses_at_all_places_are_those_of_all_logits_however_few_are_compu
 
 
 def test_of_a_large_vocabulary_few_logits_are_in_memory_at_a_time() -> None:
-    vocabulary, tokens = 49_152, 300
+    vocabulary = 49_152
+    tokens = 300
     model = scrambled(
         tiny(vocab_size=vocabulary, d_model=8, n_head=2, n_layer=1, context_length=tokens)
     )

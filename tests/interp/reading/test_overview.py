@@ -33,7 +33,8 @@ def test_a_cell_of_a_thumbnail_is_the_largest_it_stands_for(
 ) -> None:
     seen = random_patterns(n_block, n_head, n_tokens, causal)
     seen_small = overview_of(seen, None)
-    pool, pictures = seen_small.pooling, seen_small.thumbnails
+    pool = seen_small.pooling
+    pictures = seen_small.thumbnails
     starts = range(0, n_tokens, pool)
     assert pictures.values.shape == (n_block, n_head, len(starts), len(starts))
     for i, top in enumerate(starts):
@@ -155,7 +156,8 @@ def test_without_the_first_token_a_row_is_what_is_left_of_it_scaled_up_to_one(ca
     assert np.isnan(left[..., 0]).all()
     assert np.isnan(left[0, 1, 4]).all()
     for head, query in ((0, 5), (0, 3), (1, 2), (1, 5)):
-        row, keys = seen.blocks[0][head, query], range(1, query + 1 if causal else 6)
+        row = seen.blocks[0][head, query]
+        keys = range(1, query + 1 if causal else 6)
         total = sum(float(row[key]) for key in keys)
         np.testing.assert_allclose(
             [left[0, head, query, key] for key in keys],
@@ -167,7 +169,8 @@ def test_without_the_first_token_a_row_is_what_is_left_of_it_scaled_up_to_one(ca
 def test_however_few_rows_are_computed_with_at_a_time_an_overview_is_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen, ids = random_patterns(3, 2, 50), [i % 7 for i in range(50)]
+    seen = random_patterns(3, 2, 50)
+    ids = [i % 7 for i in range(50)]
     whole = overview_of(seen, ids)
     monkeypatch.setattr("gptviz.interp.reading.overview.AT_ONCE", 1)
     part = overview_of(seen, ids)
@@ -191,8 +194,10 @@ def test_however_few_rows_are_computed_with_at_a_time_an_overview_is_the_same(
 def test_an_overview_made_while_the_model_runs_is_that_of_its_patterns(
     sizes: dict[str, object],
 ) -> None:
-    model, ids = scrambled(tiny(n_layer=3, **sizes)), (3, 1, 4, 1, 5, 9)
-    found, expected = overview(model, ids), overview_of(attention.patterns(model, ids), ids)
+    model = scrambled(tiny(n_layer=3, **sizes))
+    ids = (3, 1, 4, 1, 5, 9)
+    found = overview(model, ids)
+    expected = overview_of(attention.patterns(model, ids), ids)
     for name in ("without_first", "spread", "last"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     np.testing.assert_array_equal(found.thumbnails.values, expected.thumbnails.values)
@@ -209,8 +214,10 @@ def test_an_overview_made_while_the_model_runs_is_that_of_its_patterns(
 def test_a_reading_of_some_blocks_is_that_part_of_the_reading_of_all(
     sizes: dict[str, object], held: range
 ) -> None:
-    model, ids = scrambled(tiny(n_layer=4, **sizes)), (3, 1, 4, 1, 5, 9)
-    part, whole = attention.read(model, ids, blocks=held), attention.read(model, ids)
+    model = scrambled(tiny(n_layer=4, **sizes))
+    ids = (3, 1, 4, 1, 5, 9)
+    part = attention.read(model, ids, blocks=held)
+    whole = attention.read(model, ids)
     assert len(part.patterns.blocks) == len(held)
     for block in held:
         for name in ("pattern", "scores", "value_weighted"):
@@ -222,7 +229,8 @@ def test_a_reading_of_some_blocks_is_that_part_of_the_reading_of_all(
 
 def test_of_cross_attention_there_are_no_facts_but_thumbnails_and_spread() -> None:
     model = scrambled(tiny(n_encoder_layer=1, padding=10))
-    source, written = (3, 1, 4, 1, 5, 10), (2, 7, 1)
+    source = (3, 1, 4, 1, 5, 10)
+    written = (2, 7, 1)
     found = overview(model, written, source, "cross_attention")
     read = attention.read(model, written, source, "cross_attention")
     assert found.facts is None
@@ -236,7 +244,8 @@ def test_of_cross_attention_there_are_no_facts_but_thumbnails_and_spread() -> No
 def test_over_a_long_text_the_patterns_of_one_block_at_a_time_are_in_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tokens, blocks = 512, 30
+    tokens = 512
+    blocks = 30
     model = scrambled(
         tiny(
             n_layer=blocks,
@@ -287,11 +296,10 @@ def test_the_pass_of_a_reading_ends_with_its_last_block() -> None:
 
 @pytest.mark.parametrize("head", [1, None])
 def test_a_reading_without_the_first_token_is_what_the_thumbnails_show(head: int | None) -> None:
-    model, ids = scrambled(tiny()), (3, 1, 4, 1, 5, 9)
-    found, shares = (
-        attention.read(model, ids).without_first(1, head),
-        attention.read(model, ids).pattern(1, head),
-    )
+    model = scrambled(tiny())
+    ids = (3, 1, 4, 1, 5, 9)
+    found = attention.read(model, ids).without_first(1, head)
+    shares = attention.read(model, ids).pattern(1, head)
     if head is not None:
         np.testing.assert_allclose(found, overview(model, ids).without_first[1, head], rtol=1e-5)
     assert np.isnan(found[:, 0]).all()

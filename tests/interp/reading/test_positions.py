@@ -105,7 +105,8 @@ def test_alibi_is_its_slopes_times_the_distance() -> None:
 
 
 def test_a_wave_repeats_after_its_period() -> None:
-    size, dimension = 32, 6
+    size = 32
+    dimension = 6
     period = positions.period(dimension, size)
     frequency = 10_000 ** (-dimension / size)
     assert math.sin(frequency * (5 + period)) == pytest.approx(math.sin(frequency * 5))

@@ -17,7 +17,8 @@ def rows_of(count: int = 60) -> list[torch.Tensor]:
 
 
 def test_the_token_itself_is_read_from_the_embedding_as_are_random_labels_of_tokens() -> None:
-    model, rows = scrambled(tiny(positions="none")), rows_of()
+    model = scrambled(tiny(positions="none"))
+    rows = rows_of()
     found = probe(
         model, rows, [["even" if token % 2 else "odd" for token in row.tolist()] for row in rows]
     )
@@ -29,7 +30,8 @@ def test_the_token_itself_is_read_from_the_embedding_as_are_random_labels_of_tok
 
 
 def test_what_is_not_in_the_stream_is_found_nowhere() -> None:
-    model, rows = scrambled(tiny()), rows_of(200)
+    model = scrambled(tiny())
+    rows = rows_of(200)
     coin = np.random.default_rng(1).integers(2, size=(200, 8)).astype(str).tolist()
     found = probe(model, rows, coin)
     assert found.appears is None
@@ -61,7 +63,8 @@ def test_copies_of_a_text_test_nothing() -> None:
         probe(model, [one, other] * 30, ends)
     rows = rows_of(40)
     coin = np.random.default_rng(1).integers(2, size=(40, 8)).astype(str).tolist()
-    once, twice = probe(model, rows, coin), probe(model, rows * 2, coin * 2)
+    once = probe(model, rows, coin)
+    twice = probe(model, rows * 2, coin * 2)
     np.testing.assert_array_equal(once.accuracy, twice.accuracy)
     np.testing.assert_array_equal(once.control, twice.control)
 
@@ -117,7 +120,8 @@ def test_the_control_task_has_one_random_label_for_each_kind_of_token(
 
 
 def test_accuracies_by_place_make_up_the_accuracy_and_tokens_without_a_label_do_not_count() -> None:
-    model, rows = scrambled(tiny()), rows_of()
+    model = scrambled(tiny())
+    rows = rows_of()
     labels: list[list[str | None]] = [
         [str(token) if place in (4, 7) else None for place, token in enumerate(row.tolist())]
         for row in rows

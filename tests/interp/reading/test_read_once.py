@@ -20,7 +20,8 @@ from tests.tiny import scrambled, some_ids, tiny
 def test_a_long_text_is_read_once_and_gives_what_is_computed_apart(
     changes: dict[str, Any],
 ) -> None:
-    model, ids = scrambled(tiny(context_length=40, **changes)), some_ids(33, batch=1)[0].tolist()
+    model = scrambled(tiny(context_length=40, **changes))
+    ids = some_ids(33, batch=1)[0].tolist()
     with torch.no_grad():
         expected = model(torch.tensor([ids]))[0, -1].double().softmax(-1).numpy()
     heads = [part for part in attribute(model, ids).parts if ".head." in part.name]
@@ -39,8 +40,6 @@ def test_a_long_text_is_read_once_and_gives_what_is_computed_apart(
 
 
 def test_a_text_has_the_same_numbers_on_both_sides_to_the_last_digit() -> None:
-    model, ids = (
-        scrambled(tiny(context_length=40, positions="rotary", d_head=4)),
-        tuple(some_ids(33, batch=1)[0].tolist()),
-    )
+    model = scrambled(tiny(context_length=40, positions="rotary", d_head=4))
+    ids = tuple(some_ids(33, batch=1)[0].tolist())
     assert np.array_equal(read_once(model, ids).distribution, distribution(Side(model, ids, ())))

@@ -37,7 +37,8 @@ def test_a_row_in_which_nothing_counts_has_no_loss() -> None:
 
 
 def test_the_difference_of_two_means_has_its_standard_error() -> None:
-    some, others = np.array([1.0, 2.0, 4.0, np.nan]), np.array([3.0, 5.0, 5.0, 9.0])
+    some = np.array([1.0, 2.0, 4.0, np.nan])
+    others = np.array([3.0, 5.0, 5.0, 9.0])
     found = difference(some, others)
     assert found.counts == (3, 4)
     assert found.value == pytest.approx(statistics.mean([1, 2, 4]) - statistics.mean([3, 5, 5, 9]))

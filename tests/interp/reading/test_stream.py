@@ -51,7 +51,8 @@ def test_the_embedding_and_all_that_is_written_sum_to_the_stream_for_every_kind_
 @pytest.mark.parametrize("residual", ["pre-norm", "plain", "parallel", "parallel-one-norm"])
 def test_what_a_sublayer_wrote_is_what_it_put_out(residual: str) -> None:
     model = scrambled(tiny(residual=residual))
-    seen, trace = stream(model, ids_of()), run(model, torch.tensor([ids_of()]))
+    seen = stream(model, ids_of())
+    trace = run(model, torch.tensor([ids_of()]))
     assert seen.writers == (
         "blocks.0.attention",
         "blocks.0.mlp",
@@ -96,10 +97,8 @@ def test_lengths_cosines_and_shares_are_those_of_a_loop() -> None:
     found = shares(seen, TOKENS).values
     for writer in range(4):
         for place in range(6):
-            before, wrote = (
-                states[writer // 2][place],
-                seen.written[writer, place].double().tolist(),
-            )
+            before = states[writer // 2][place]
+            wrote = seen.written[writer, place].double().tolist()
             assert found[0, writer, place] == pytest.approx(
                 length(wrote) / length(before), rel=1e-5
             )
@@ -110,7 +109,8 @@ def test_lengths_cosines_and_shares_are_those_of_a_loop() -> None:
 
 def test_the_end_of_a_text_is_that_of_the_whole_text() -> None:
     model = scrambled(tiny())
-    whole, end = stream(model, ids_of()), stream(model, ids_of(), last=2)
+    whole = stream(model, ids_of())
+    end = stream(model, ids_of(), last=2)
     assert list(end.positions) == [4, 5]
     assert torch.equal(end.states, whole.states[:, -2:])
     assert torch.equal(end.written, whole.written[:, -2:])

@@ -57,8 +57,10 @@ def test_what_a_model_computes_is_taken_apart_as_a_loop_does_it() -> None:
 def test_the_shipped_model_adds_with_a_few_waves_and_with_no_others() -> None:
     lm = gptviz.load("modular")
     assert isinstance(lm.task, Modular)
-    task, found = lm.task, powers(lm.model, lm.task)
-    few, every = used(found), range(1, task.modulus // 2 + 1)
+    task = lm.task
+    found = powers(lm.model, lm.task)
+    few = used(found)
+    every = range(1, task.modulus // 2 + 1)
     assert len(few) <= 8
     assert accuracy(lm.model, task) > 0.999
     assert accuracy(lm.model, task, keep=few) > 0.99

@@ -33,7 +33,8 @@ def test_the_heads_for_a_token_are_found_by_what_each_of_its_matrices_makes_of_e
     None
 ):
     model = scrambled(tiny(norm="rmsnorm", norm_gain=False, final_norm=False, n_layer=2))
-    config, token = model.config, 3
+    config = model.config
+    token = 3
     expected = {}
     with torch.no_grad():
         unembed = model.head.get_parameter("unembed.weight")

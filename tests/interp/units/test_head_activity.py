@@ -18,7 +18,8 @@ from tests.tiny import families, scrambled, some_ids, tiny
 def test_a_head_does_as_much_as_what_it_adds_is_long_and_reads_as_much_as_it_attends_to_long_values(
     config: Config,
 ) -> None:
-    model, ids = scrambled(config), some_ids(7, 2)
+    model = scrambled(config)
+    ids = some_ids(7, 2)
     trace = run(model, ids)
     for block in range(2):
         z, v, pattern = (
@@ -46,7 +47,8 @@ def test_in_a_model_without_norms_the_heads_of_a_block_and_its_bias_add_what_the
     None
 ):
     """With one head and no bias, its number is the length of the output of the attention."""
-    model, ids = scrambled(tiny(n_head=1, n_kv_head=1, output_bias=False)), some_ids(7, 2)
+    model = scrambled(tiny(n_head=1, n_kv_head=1, output_bias=False))
+    ids = some_ids(7, 2)
     out = run(model, ids)["blocks.1.attention.out"]
     (*_, seen) = observe(observable_heads(model, 1), [*ids])
     assert seen.activity().effect == pytest.approx([float(out.norm(dim=-1).mean())], rel=1e-4)

@@ -63,7 +63,8 @@ def by_loop(pattern: torch.Tensor, ids: list[int], visible: torch.Tensor) -> dic
 def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> None:
     if not config.n_layer:
         return
-    model, ids = scrambled(config), some_ids(batch=3, vocab=5)
+    model = scrambled(config)
+    ids = some_ids(batch=3, vocab=5)
     patterns = run(model, ids, ["blocks.*.pattern"])
     scores = head_scores(model, ids)
     assert not scores.on_random
@@ -88,7 +89,8 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
                 assert scores.values[name][block, head] == pytest.approx(
                     expected, abs=2e-5, nan_ok=True
                 ), name
-                low, high = SCORES[name].low, SCORES[name].high
+                low = SCORES[name].low
+                high = SCORES[name].high
                 assert not values or low - 1e-6 <= expected <= (
                     math.inf if high is None else high + 1e-6
                 )
@@ -96,7 +98,8 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
 
 def test_over_texts_of_several_lengths_every_query_counts_alike() -> None:
     config = tiny(window=3, window_pattern="fw")
-    model, drawn = scrambled(config), some_ids(batch=5, vocab=5)
+    model = scrambled(config)
+    drawn = some_ids(batch=5, vocab=5)
     texts = [ids[:length] for ids, length in zip(drawn, (6, 3, 6, 1, 4), strict=True)]
     scores = scores_over_texts(model, texts)
     for block in range(config.n_layer):
@@ -127,7 +130,8 @@ def test_over_texts_of_several_lengths_every_query_counts_alike() -> None:
 def test_however_few_heads_are_computed_with_at_a_time_the_scores_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, ids = scrambled(tiny()), some_ids(batch=3, vocab=5)
+    model = scrambled(tiny())
+    ids = some_ids(batch=3, vocab=5)
     whole = head_scores(model, ids).values
     monkeypatch.setattr("gptviz.interp.units.head_scores.AT_ONCE", 1)
     for name, values in head_scores(model, ids).values.items():
@@ -175,7 +179,8 @@ def test_the_shipped_induction_model_has_an_induction_head_behind_a_previous_tok
     ids = repeated_tokens(lm.model.config.vocab_size, lm.model.config.context_length)
     found = head_scores(lm.model, ids).values
     assert found["induction"].max() > 0.9
-    reader, writer = largest_head(found["induction"]), largest_head(found["previous_token"])
+    reader = largest_head(found["induction"])
+    writer = largest_head(found["previous_token"])
     assert (reader[0], writer[0]) == (1, 0)
     assert found["induction"][0].max() < 0.1, "no head of block 0 can be one"
     keys = np.nan_to_num(composition(lm.model, "key").values).reshape(2, 4, 2, 4)
@@ -206,7 +211,8 @@ def test_a_text_with_repeats_is_scored_by_itself() -> None:
 
 def test_cross_attention_has_the_scores_that_need_no_place_of_the_query() -> None:
     model = scrambled(tiny(n_encoder_layer=1, n_layer=2))
-    ids, source = some_ids(5, 1), some_ids(7, 1, seed=1)
+    ids = some_ids(5, 1)
+    source = some_ids(7, 1, seed=1)
     found = head_scores(model, ids, source, crosses=True)
     patterns = run(model, ids, ["blocks.*.cross_attention.pattern"], source=source)
     for block in range(2):
@@ -245,7 +251,8 @@ def test_the_loss_without_a_head_is_that_of_a_model_whose_output_matrix_has_zero
 ) -> None:
     if not config.n_layer:
         return
-    model, ids = scrambled(config), some_ids(batch=3)
+    model = scrambled(config)
+    ids = some_ids(batch=3)
     found = dict(
         losses_without(
             model, ids, [one for one in heads_and_mlps(config) if one.is_head], counted_from=3
@@ -257,7 +264,8 @@ def test_the_loss_without_a_head_is_that_of_a_model_whose_output_matrix_has_zero
         logits = of(ids)[:, 2:-1].detach()
         return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 3:].flatten()))
 
-    usual, size = mean_loss(model), config.head_size
+    usual = mean_loss(model)
+    size = config.head_size
     for head, change in found.items():
         twin = scrambled(config)
         columns = slice(head.index * size, (head.index + 1) * size)

@@ -69,10 +69,8 @@ def test_a_head_reads_and_writes_as_the_model_does_where_a_norm_is_its_linear_pa
 @given(families(head="unembed", n_label=0))
 def test_copying_is_that_of_the_whole_matrix_of_the_vocabulary(config: Config) -> None:
     model = scrambled(config)
-    tokens, guesses = (
-        model.embed.weight.detach().double(),
-        model.head.unembed.weight.detach().double(),
-    )
+    tokens = model.embed.weight.detach().double()
+    guesses = model.head.unembed.weight.detach().double()
     guesses = guesses - guesses.mean(0)
     if model.embed_norm is not None:
         tokens = linear_part(model.embed_norm, tokens)
@@ -131,17 +129,16 @@ def test_composition_is_that_of_the_whole_matrices(config: Config) -> None:
             reaches = later > earlier if adds else later == earlier + 1 and config.d_mlp == 0
             assert np.isnan(found[later, h, earlier, g]) != reaches
             if reaches and g == 0:
-                reader, writer = (
-                    readers[reads](*whole_matrices(model, later, h)),
-                    whole_matrices(model, earlier, g)[1],
-                )
+                reader = readers[reads](*whole_matrices(model, later, h))
+                writer = whole_matrices(model, earlier, g)[1]
                 expected = float((reader @ writer).norm() / (reader.norm() * writer.norm()))
                 assert found[later, h, earlier, g] == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_writer_that_is_turned_at_random_composes_by_chance() -> None:
     model = scrambled(tiny(n_layer=2, n_head=1, d_head=4, residual="plain"))
-    reader, writer = whole_matrices(model, 1, 0)[0], whole_matrices(model, 0, 0)[1]
+    reader = whole_matrices(model, 1, 0)[0]
+    writer = whole_matrices(model, 0, 0)[1]
     generator = torch.Generator().manual_seed(0)
     turns = [torch.linalg.qr(torch.randn(12, 12, generator=generator)).Q for _ in range(4000)]
     squares = [

@@ -40,7 +40,8 @@ def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(
 ) -> None:
     if not config.n_layer:
         return
-    model, rows = scrambled(config), rows_of(70, 70, 70, 40, 40, 3, 1)
+    model = scrambled(config)
+    rows = rows_of(70, 70, 70, 40, 40, 3, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(activity, "AT_ONCE", at_once)
         found = of_all(model, config.n_layer - 1, rows)
@@ -83,7 +84,8 @@ def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(
 
 @pytest.mark.parametrize("mlp", MLPS)
 def test_the_effect_is_the_mean_length_of_what_a_neuron_adds(mlp: str) -> None:
-    model, rows = scrambled(tiny(mlp=mlp)), rows_of(8, 8)
+    model = scrambled(tiny(mlp=mlp))
+    rows = rows_of(8, 8)
     found = of_all(model, 1, rows)
     # [16, 20]
     values = run(model, torch.stack(rows), ["*.neurons"])["blocks.1.mlp.neurons"].flatten(0, 1)
@@ -132,7 +134,8 @@ def test_in_the_last_block_of_a_model_without_norms_a_promoted_token_gains_exact
         return
     residual = "plain" if "add" in RESIDUALS[config.residual].steps else "none"
     without = replace(config, final_norm=False, logit_cap=None, residual=residual)
-    model, ids = scrambled(without), some_ids()[0]
+    model = scrambled(without)
+    ids = some_ids()[0]
     low, high = (
         steered(model, ids, without.n_layer - 1, 7, value).double() for value in (-1.0, 1.0)
     )
@@ -155,7 +158,8 @@ def test_through_norms_a_promoted_token_is_the_linear_part_times_one_factor() ->
 
 
 def test_steering_is_an_edit_of_the_neurons_at_every_token() -> None:
-    model, ids = scrambled(tiny(n_layer=2)), some_ids()[0]
+    model = scrambled(tiny(n_layer=2))
+    ids = some_ids()[0]
     edits = {
         "blocks.0.mlp.neurons": lambda value: torch.cat(
             (value[..., :4], torch.full_like(value[..., :1], 2.5), value[..., 5:]), -1
@@ -166,6 +170,7 @@ def test_steering_is_an_edit_of_the_neurons_at_every_token() -> None:
 
 
 def test_steering_a_classifier_moves_its_labels() -> None:
-    model, ids = scrambled(tiny(mask="full", head="mean", n_label=3)), some_ids()[0]
+    model = scrambled(tiny(mask="full", head="mean", n_label=3))
+    ids = some_ids()[0]
     assert steered(model, ids, 0, 4, None).shape == (3,)
     assert not torch.equal(steered(model, ids, 0, 4, None), steered(model, ids, 0, 4, 9.0))

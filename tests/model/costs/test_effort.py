@@ -11,7 +11,9 @@ from tests.tiny import tiny
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_each_pass_multiplies_each_token_by_each_parameter_once(tied: bool) -> None:
-    model, tokens, passes = build(tiny(tied=tied)), 5, 3
+    model = build(tiny(tied=tied))
+    tokens = 5
+    passes = 3
     weights = {
         parameter.data_ptr(): parameter
         for _, parameter in model.named_parameters(remove_duplicate=False)

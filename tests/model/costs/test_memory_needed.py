@@ -61,7 +61,8 @@ def test_a_text_takes_about_what_the_tensors_of_a_pass_take_at_once(name: str) -
     model = without_content(config)
     largest = max(parameter.nbytes for parameter in model.parameters())
     for tokens in lengths:
-        estimated, counted = needed(config, tokens=tokens).working, most_at_once(model, tokens)
+        estimated = needed(config, tokens=tokens).working
+        counted = most_at_once(model, tokens)
         cache = 8 * config.n_layer * tokens * config.key_heads * config.head_size
         assert max(counted, largest) <= estimated <= max(1.5 * counted + cache, largest)
 

@@ -45,13 +45,15 @@ ALIBI_OF_3 = [2**-4, 2**-8, 2**-2]
 
 def by_loops(attention: Attention, config: Config, x: Floats) -> tuple[Floats, Floats, Floats]:
     """Scores and pattern [B, H, T, T], and what attention adds to the stream [B, T, d_model]."""
-    d, h_count = config.head_size, config.n_head
+    d = config.head_size
+    h_count = config.n_head
     weight = attention.qkv.weight.detach().numpy()
     bias = attention.qkv.bias.detach().numpy() if config.qkv_bias else np.zeros(len(weight))
     out_weight = attention.output.weight.detach().numpy()
     batch, length = x.shape[:2]
     scores = np.full((batch, h_count, length, length), -np.inf)
-    pattern, out = np.zeros_like(scores), np.zeros_like(x)
+    pattern = np.zeros_like(scores)
+    out = np.zeros_like(x)
     for b in range(batch):
         for h in range(h_count):
             q, k, v = (
@@ -117,7 +119,8 @@ def test_attention_is_what_loops_over_heads_queries_and_keys_compute(
 
 
 def test_a_head_without_z_is_a_head_without_its_part_of_the_output_projection() -> None:
-    model, ablated = scrambled(tiny()), scrambled(tiny())
+    model = scrambled(tiny())
+    ablated = scrambled(tiny())
     d = model.config.head_size
     for head in range(3):
 

@@ -98,10 +98,12 @@ def test_the_mlp_is_two_products_with_an_activation_between(activation: str, bia
     model = scrambled(tiny(activation=activation, mlp_bias=bias)).double()
     mlp = model.blocks[0].mlp
     assert isinstance(mlp, MLP)
-    x, record = torch.randn(1, 3, 12, dtype=torch.float64), Record()
+    x = torch.randn(1, 3, 12, dtype=torch.float64)
+    record = Record()
     out = mlp(x, record)
     zero = np.zeros(20)
-    up, down = mlp.up.weight.detach().numpy(), mlp.down.weight.detach().numpy()
+    up = mlp.up.weight.detach().numpy()
+    down = mlp.down.weight.detach().numpy()
     up_bias, down_bias = (
         part.bias.detach().numpy() if bias else zero[: part.out_features]
         for part in (mlp.up, mlp.down)
@@ -129,7 +131,8 @@ def layernormed(x: Tensor, part: torch.nn.Module) -> Tensor:
 def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, d_mlp: int) -> None:
     block = scrambled(tiny(residual=residual, d_mlp=d_mlp)).double().blocks[1]
     assert isinstance(block, Block)
-    x, ids = torch.randn(2, 4, 12, dtype=torch.float64), some_ids(4)
+    x = torch.randn(2, 4, 12, dtype=torch.float64)
+    ids = some_ids(4)
     blocked = torch.ones(4, 4, dtype=torch.bool).triu(1)
 
     def attention(h: Tensor) -> Tensor:
@@ -149,7 +152,8 @@ def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, 
     out = block(x, ids, blocked, slice(0, 4), None, None, record)
     assert ("resid_mid" in record.values) == (d_mlp > 0)
     if d_mlp:
-        mlp, join = block.mlp, block.mlp_residual
+        mlp = block.mlp
+        join = block.mlp_residual
         assert join is not None
         torch.testing.assert_close(record.values["resid_mid"], middle, rtol=1e-10, atol=1e-10)
         middle = joined(middle, lambda h: mlp(h, IDENTITY), join)
@@ -190,7 +194,8 @@ def test_a_model_of_no_blocks_is_a_table_of_next_tokens() -> None:
 
 def test_a_part_that_is_put_in_place_of_another_is_the_one_that_is_found() -> None:
     block = scrambled(tiny()).blocks[0]
-    old, new = block.attention_residual.norm, copy.deepcopy(block.attention_residual.norm)
+    old = block.attention_residual.norm
+    new = copy.deepcopy(block.attention_residual.norm)
     twin = sharing(block.attention_residual, norm=new)
     assert (twin.norm, dict(twin.named_children())["norm"]) == (new, new)
     assert block.attention_residual.norm is old

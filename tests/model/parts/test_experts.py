@@ -46,7 +46,9 @@ def by_hand(expert: Expert, x: Tensor, config: Config) -> Tensor:
 @torch.no_grad()
 def test_a_mixture_is_the_sum_of_the_chosen_experts_token_by_token(fields: dict[str, Any]) -> None:
     model = mixed(**fields)
-    mixture, config, record = part(model), model.config, Record()
+    mixture = part(model)
+    config = model.config
+    record = Record()
     x = torch.randn(2, 6, config.d_model, generator=torch.Generator().manual_seed(0))
     out = mixture(x, record)
     for row in range(2):
@@ -76,9 +78,11 @@ def test_a_mixture_is_the_sum_of_the_chosen_experts_token_by_token(fields: dict[
 def test_a_mixture_is_one_wide_mlp_whose_neurons_are_weighted_and_0_where_an_expert_rests(
     fields: dict[str, Any],
 ) -> None:
-    model, record = mixed(**fields), Record()
+    model = mixed(**fields)
+    record = Record()
     model(some_ids(), tap=record)
-    mixture, config = part(model), model.config
+    mixture = part(model)
+    config = model.config
     neurons, weights = (record.values[f"blocks.1.mlp.{name}"] for name in ("neurons", "experts"))
     assert neurons.shape[-1] == config.mlp_size == config.n_expert * 20 + config.d_shared
     columns, bias = mixture.written()
@@ -93,7 +97,8 @@ def test_a_mixture_is_one_wide_mlp_whose_neurons_are_weighted_and_0_where_an_exp
 
 @torch.no_grad()
 def test_an_expert_without_weight_adds_nothing_and_the_others_stay_as_they_are() -> None:
-    model, record = mixed(n_expert=4, n_active=2), Record()
+    model = mixed(n_expert=4, n_active=2)
+    record = Record()
     ids = some_ids()
 
     def without(weights: Tensor) -> Tensor:
@@ -104,7 +109,8 @@ def test_an_expert_without_weight_adds_nothing_and_the_others_stay_as_they_are()
     weights = record.values["blocks.1.mlp.experts"]
     edited = Record()
     assert not torch.equal(model(ids, tap=Edit({"blocks.1.mlp.experts": without}, edited)), whole)
-    mixture, rest = part(model), weights.clone()
+    mixture = part(model)
+    rest = weights.clone()
     rest[..., 2] = 0.0
     assert torch.equal(edited.values["blocks.1.mlp.experts"], rest), (
         "the others are not weighed anew"
@@ -119,7 +125,8 @@ def test_an_expert_without_weight_adds_nothing_and_the_others_stay_as_they_are()
 
 @torch.no_grad()
 def test_a_neuron_of_an_expert_that_was_not_chosen_can_be_set_by_hand() -> None:
-    model, record = mixed(n_expert=4, n_active=1), Record()
+    model = mixed(n_expert=4, n_active=1)
+    record = Record()
 
     def put(neurons: Tensor) -> Tensor:
         neurons[..., 25] = 3.0  # of expert 1
@@ -144,7 +151,8 @@ def test_every_expert_gets_a_gradient_and_one_without_tokens_gets_zeros() -> Non
 
 @pytest.mark.parametrize("fields", KINDS)
 def test_operations_are_those_of_the_experts_that_a_token_passes(fields: dict[str, Any]) -> None:
-    model, ids = mixed(**fields), some_ids()
+    model = mixed(**fields)
+    ids = some_ids()
     with FlopCounterMode(display=False) as counter:
         model(ids)
     assert counter.get_total_flops() == flops(model.config, *ids.shape)[0]

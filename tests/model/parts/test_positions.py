@@ -55,7 +55,8 @@ def test_a_table_of_positions_is_added_at_the_positions_asked_for(
     for parameter in part.parameters():
         torch.nn.init.normal_(parameter)
     table = part.table.weight if isinstance(part, Learned) else sinusoid(8, 12)
-    x, record = torch.randn(2, 3, 12), Record()
+    x = torch.randn(2, 3, 12)
+    record = Record()
     assert torch.equal(part.embed(x, slice(4, 7), record), x + table[4:7])
     assert torch.equal(record.values["positions"], table[4:7])
 

@@ -56,7 +56,8 @@ def value_of(words: list[str]) -> int:
     total = group = 0
     for word in words:
         if word == "thousand":
-            total, group = 1000 * group, 0
+            total = 1000 * group
+            group = 0
         elif word == "hundred":
             group *= 100
         elif word != "and":
@@ -122,7 +123,8 @@ def test_dates_are_written_as_people_write_them(when: str, form: int, text: str)
 
 
 def test_capitals_and_commas_come_and_go() -> None:
-    when, form = date(1977, 3, 3), "{month} the {ordinal}, {year}"
+    when = date(1977, 3, 3)
+    form = "{month} the {ordinal}, {year}"
     assert Dates().as_text(when, form, capitals=True) == "March the third, 1977"
     assert Dates().as_text(when, form, capitals=True, commas=False) == "March the third 1977"
     drawn = "".join(source for source, _ in Dates().draw(200, default_rng(0)))
@@ -320,7 +322,8 @@ def test_a_split_shares_the_sources_out_and_no_source_is_on_both_sides(
     training, held_out = pairs.split(fraction, seed)
     assert (training, held_out) == pairs.split(fraction, seed)
     assert sorted(training + held_out) == sorted(rows)
-    known, unknown = {source for source, _ in training}, {source for source, _ in held_out}
+    known = {source for source, _ in training}
+    unknown = {source for source, _ in held_out}
     assert known
     assert unknown
     assert not known & unknown

@@ -24,7 +24,8 @@ def texts(which: str) -> list[tuple[str, list[str], list[int]]]:
     """For each row drawn: which task it is of, the words up to its end, and the places of the words
     that count.
     """
-    drawn, rows = DRAWN[which], []
+    drawn = DRAWN[which]
+    rows = []
     for ids, counted, part in zip(
         drawn.ids.tolist(), drawn.counted, drawn.part.tolist(), strict=True
     ):
@@ -46,17 +47,16 @@ def answers(part: str, words: list[str]) -> dict[int, str]:
         return {len(words) - 2: second if words[comma + 1] == first else first}
     if part == "agreement":
         subject = next(word for i, word in enumerate(words) if words[i - 1].lower() == "the")
-        is_plural, was = (
-            subject in PLURALS or subject.endswith("s"),
-            words[0] in ("Yesterday", "Last"),
-        )
+        is_plural = subject in PLURALS or subject.endswith("s")
+        was = words[0] in ("Yesterday", "Last")
         return {
             len(words) - 3: {(0, 0): "is", (0, 1): "was", (1, 0): "are", (1, 1): "were"}[
                 is_plural, was
             ]
         }
     if part == "brackets":
-        found, opened = {}, []
+        found = {}
+        opened = []
         for i, word in enumerate(words):
             if word in CLOSES:
                 opened.append(word)

@@ -202,7 +202,8 @@ def test_only_the_answer_of_an_addition_counts() -> None:
 def test_a_third_of_all_sums_on_a_clock_is_learned_and_the_others_are_held_out(
     modulus: int,
 ) -> None:
-    some, every = task("modular", modulus=modulus), modulus**2
+    some = task("modular", modulus=modulus)
+    every = modulus**2
     learned = some.learned()
     assert learned is not None
     known = {tuple(row) for row in learned.ids[:, [0, 2]].tolist()}

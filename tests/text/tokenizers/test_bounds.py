@@ -64,10 +64,8 @@ def added(place: int, content: str) -> dict[str, Any]:
 
 
 def template(ids: list[int], times: int = 1) -> dict[str, Any]:
-    start, text = (
-        {"SpecialToken": {"id": "s", "type_id": 0}},
-        {"Sequence": {"id": "A", "type_id": 0}},
-    )
+    start = {"SpecialToken": {"id": "s", "type_id": 0}}
+    text = {"Sequence": {"id": "A", "type_id": 0}}
     tokens = {"s": {"id": "s", "ids": ids, "tokens": ["a"] * len(ids)}}
     return {
         "type": "TemplateProcessing",
@@ -229,10 +227,8 @@ def test_tokenizers_in_use_are_read_in_this_process() -> None:
 @pytest.mark.parametrize("rule", ["nmt_nfkc", "nfkc", "identity"])
 def test_runs_of_spaces_are_read_as_sentencepiece_reads_them(rule: str) -> None:
     content = trained(model_type="unigram", normalization_rule_name=rule)
-    theirs, ours = (
-        sentencepiece.SentencePieceProcessor(model_proto=content),
-        from_sentencepiece(content, start=False),
-    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=content)
+    ours = from_sentencepiece(content, start=False)
     long = " " * 100_000  # to look for the end of the text after every space took a minute
     for text in (f"a{long}b{long}", f"{long}a", "  a \n b  \n  ", "\n a ", "   "):
         assert ours.encode(text).ids == theirs.encode(text)

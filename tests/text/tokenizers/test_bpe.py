@@ -294,7 +294,8 @@ def test_added_tokens_are_literal_and_keep_text_whole_around_them() -> None:
 
 
 def test_files_that_are_not_a_tokenizer_are_refused_by_name(tmp_path: Path) -> None:
-    good, wrong = tmp_path / "tokenizer.json", tmp_path / "wrong"
+    good = tmp_path / "tokenizer.json"
+    wrong = tmp_path / "wrong"
     good.write_text(learned().to_json(), encoding="utf-8")
     assert BPETokenizer.from_file(good).to_json() == learned().to_json()
     with pytest.raises(FileNotFoundError, match="absent"):

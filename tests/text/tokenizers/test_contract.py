@@ -99,7 +99,8 @@ def test_a_text_has_the_same_ids_of_the_vocabulary_however_it_is_read(
     kind: str, data: st.DataObject, text: str
 ) -> None:
     tokenizer = data.draw(KINDS[kind])
-    encoding, ids = tokenizer.encode(text), tokenizer.encode_ids(text)
+    encoding = tokenizer.encode(text)
+    ids = tokenizer.encode_ids(text)
     assert (ids.dtype, ids.tolist()) == (np.int64, encoding.ids)
     assert all(0 <= one < tokenizer.vocab_size for one in encoding.ids)
     assert all(0 <= unknown.position <= len(encoding.ids) for unknown in encoding.unknown)
@@ -114,7 +115,8 @@ def test_every_token_is_shown_in_one_way_and_found_by_the_text_that_it_stands_fo
 ) -> None:
     tokenizer = data.draw(KINDS[kind])
     ids = range(tokenizer.vocab_size)
-    labels, shown = tokenizer.labels(), [tokenizer.piece(one) for one in ids]
+    labels = tokenizer.labels()
+    shown = [tokenizer.piece(one) for one in ids]
     assert labels == [tokenizer.label(one) for one in ids]
     # A byte may be a token of its own beside the character that it is.
     assert len(set(labels)) == len(labels) or isinstance(tokenizer, BPETokenizer)
@@ -229,7 +231,8 @@ def test_a_text_is_found_between_the_tokens_around_it_where_those_are(
     text: list[int], before: tuple[int, ...], after: tuple[int, ...]
 ) -> None:
     tokenizer = CharTokenizer("abcdef")
-    tokenizer.before, tokenizer.after = (4, 5), (3,)
+    tokenizer.before = (4, 5)
+    tokenizer.after = (3,)
     ids = [*before, *text, *after]
     assert ids[tokenizer.inside(ids)] == text
     assert tokenizer.inside(ids).start == len(before)

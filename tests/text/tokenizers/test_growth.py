@@ -40,7 +40,8 @@ def test_no_text_grows_more_than_the_bound(replacing: list[tuple[str, str]], tex
 
 
 # the second becomes 18 letters in NFKD, and 4 of them are the first
-LAM, ALL_LETTERS = "\u0644", "\ufdfa"
+LAM = "\u0644"
+ALL_LETTERS = "\ufdfa"
 CHINESE = "\u4e2d"
 SPACED = normalizers.BertNormalizer(
     clean_text=False, handle_chinese_chars=True, strip_accents=False, lowercase=False

@@ -56,7 +56,8 @@ def test_the_merges_of_a_word_are_those_of_a_loop_in_its_order(
         ids = gpt2.encode(word).ids
         merging = gpt2.merging(ids)
         assert merging is not None
-        symbols, expected = gpt2.written(merging.symbols), []
+        symbols = gpt2.written(merging.symbols)
+        expected = []
         while pairs := [
             (ranks[pair], at) for at, pair in enumerate(pairwise(symbols)) if pair in ranks
         ]:

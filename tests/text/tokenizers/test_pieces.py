@@ -54,7 +54,8 @@ def test_a_part_of_a_character_is_a_token_whose_bytes_are_no_text(text: str) -> 
 
 
 def test_letters_of_words_are_parts_and_a_word_of_one_letter_is_whole() -> None:
-    part, sign = "part of a word", "sign"
+    part = "part of a word"
+    sign = "sign"
     assert [kind for _, kind in kinds(CharTokenizer("abcd "), "a bc d")] == [
         "whole word",
         sign,

@@ -34,7 +34,8 @@ TEXTS = [
 
 
 def mixed(count: int) -> list[str]:
-    draw, corpus = random.Random(1), python_reference().text
+    draw = random.Random(1)
+    corpus = python_reference().text
     letters = "abcdefgh  \n\t.,'0123eéΩ日👍\x00\x1b▁<_()"
     odd = ["".join(draw.choices(letters, k=draw.randint(1, 60))) for _ in range(count)]
     starts = [draw.randrange(len(corpus) - 300) for _ in range(count)]
@@ -46,10 +47,8 @@ def mixed(count: int) -> list[str]:
 )
 def test_the_ids_are_those_of_the_library_and_lead_back(settings: dict[str, Any]) -> None:
     content = trained(**settings)
-    theirs, mine = (
-        sentencepiece.SentencePieceProcessor(model_proto=content),
-        from_sentencepiece(content, start=False),
-    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=content)
+    mine = from_sentencepiece(content, start=False)
     assert mine.vocab_size == theirs.vocab_size()
     for text in [*TEXTS, *mixed(300)]:
         wanted = theirs.encode(text)
@@ -62,10 +61,8 @@ def test_the_ids_are_those_of_the_library_and_lead_back(settings: dict[str, Any]
 
 def test_markers_of_the_user_change_no_plain_text_and_are_single_tokens() -> None:
     content = trained(**LLAMA, user_defined_symbols=["[REF]", "<user>"])
-    theirs, mine = (
-        sentencepiece.SentencePieceProcessor(model_proto=content),
-        from_sentencepiece(content, start=False),
-    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=content)
+    mine = from_sentencepiece(content, start=False)
     for text in [*TEXTS, *mixed(50)]:
         assert mine.encode(text).ids == theirs.encode(text), text
     assert mine.encode("a[REF]").ids == theirs.encode("a[REF]")
@@ -80,20 +77,16 @@ def test_the_vocabularies_that_mistral_published_give_their_ids() -> None:
     assert len(files) >= 3
     for file in files:
         content = file.read_bytes()
-        theirs, mine = (
-            sentencepiece.SentencePieceProcessor(model_proto=content),
-            from_sentencepiece(content, start=False),
-        )
+        theirs = sentencepiece.SentencePieceProcessor(model_proto=content)
+        mine = from_sentencepiece(content, start=False)
         for text in [*TEXTS, *mixed(500)]:
             assert mine.encode(text).ids == theirs.encode(text), text
 
 
 def test_a_unigram_vocabulary_is_cut_as_the_library_cuts_it() -> None:
     content = trained(model_type="unigram", normalization_rule_name="nmt_nfkc")
-    theirs, mine = (
-        sentencepiece.SentencePieceProcessor(model_proto=content),
-        from_sentencepiece(content, start=False),
-    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=content)
+    mine = from_sentencepiece(content, start=False)
     for text in TEXTS[:8]:
         assert mine.encode(text).ids == theirs.encode(text), text
 
@@ -170,10 +163,8 @@ def test_an_impossible_vocabulary_is_refused_in_a_line(pieces: Pieces, words: st
 
 
 def test_of_two_merges_that_of_the_higher_score_is_made_first() -> None:
-    texts, kinds = (
-        ["<unk>", "a", "b", "c", "ab", "bc"],
-        [PieceKind.UNKNOWN, *[PieceKind.NORMAL] * 5],
-    )
+    texts = ["<unk>", "a", "b", "c", "ab", "bc"]
+    kinds = [PieceKind.UNKNOWN, *[PieceKind.NORMAL] * 5]
     for scores, wanted in (([0, 0, 0, 0, -1.0, -2.0], [4, 3]), ([0, 0, 0, 0, -2.0, -1.0], [1, 5])):
         made: BPETokenizer = from_pieces(Pieces(texts, scores, kinds, space_before=False))
         assert made.encode("abc").ids == wanted

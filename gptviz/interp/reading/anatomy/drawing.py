@@ -54,16 +54,16 @@ class Drawing:
     """
 
     def __init__(self, config: Config, tokens: int, source: int) -> None:
-        self.config, self.tokens, self.source = config, tokens, source
+        self.config = config
+        self.tokens = tokens
+        self.source = source
         self.boxes: list[Box] = []
         self.arrows: list[Arrow] = []
         #: by path of a box, the shape of what it computes
         self.flows: dict[str, tuple[int, ...]] = {}
         #: the numbers per token in the queries of all heads together, and in their keys, or values
-        self.width, self.key_width = (
-            config.n_head * config.head_size,
-            config.key_heads * config.head_size,
-        )
+        self.width = config.n_head * config.head_size
+        self.key_width = config.key_heads * config.head_size
 
     def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
         """Add a box with arrows from the boxes that it reads; its path. By default it `gives` the

@@ -63,11 +63,13 @@ class Sublayers(Drawing):
             *self.qk_norms(at),
             *(self.turned(at) if positions.acts_on == "query and key" else []),
         ]
-        keys, values = self.width + self.key_width, self.width + 2 * self.key_width
+        keys = self.width + self.key_width
+        values = self.width + 2 * self.key_width
         q = self.project(at, QUERY, x, f"{at}.qkv", (0, self.width), steps)
         k = self.project(at, KEY, x, f"{at}.qkv", (self.width, keys), steps)
         v = self.project(at, VALUE, x, f"{at}.qkv", (keys, values), steps)
-        reads, term = [q, k], ""
+        reads = [q, k]
+        term = ""
         if positions.acts_on == "scores":
             reads.append(self.by_distance(at))
             term = self.score_term()
@@ -78,7 +80,8 @@ class Sublayers(Drawing):
         """Add cross-attention from `x` to the encoder's `memory`; the path of the box with its
         output.
         """
-        steps, width = self.qk_norms(at), self.key_width
+        steps = self.qk_norms(at)
+        width = self.key_width
         source = Operand(memory, "memory", "source token")
         q = self.project(at, QUERY, x, f"{at}.q", None, steps)
         k = self.project(at, KEY, source, f"{at}.kv", (0, width), steps)
@@ -97,13 +100,15 @@ class Sublayers(Drawing):
 
     def qk_norms(self, at: str) -> list[ArithmeticStep]:
         """Add the norms of queries and keys: none, one for both, or one for each."""
-        kind, size = QK_NORMS[self.config.qk_norm], self.config.head_size
+        kind = QK_NORMS[self.config.qk_norm]
+        size = self.config.head_size
         sizes = {"q": self.width, "k": self.key_width} if kind.is_whole else {}
         return [self.qk_norm(at, name, sizes.get(name, size)) for name in kind.names]
 
     def qk_norm(self, at: str, name: str, size: int) -> ArithmeticStep:
         """Add a norm over `size` numbers, of queries ("q"), of keys ("k") or of both ("qk")."""
-        is_both, is_whole = name == "qk", QK_NORMS[self.config.qk_norm].is_whole
+        is_both = name == "qk"
+        is_whole = QK_NORMS[self.config.qk_norm].is_whole
         path, function = (
             (f"{at}.qk_norm", "qk_norm") if is_both else (f"{at}.qk_norm.{name}", f"norm_{name}")
         )
@@ -164,7 +169,8 @@ class Sublayers(Drawing):
             rows: the rows of its matrix that do, or None for all.
             steps: what queries and keys pass through afterwards.
         """
-        config, symbol = self.config, one.part.upper()
+        config = self.config
+        symbol = one.part.upper()
         heads, head = (config.n_head, "head") if one is QUERY else (config.key_heads, self.key_head)
         pieces = self.linear(linear, f"{head} · d_head", "d_model", symbol, rows)
         own = [step for step in steps if one.part in step.parts]
@@ -364,11 +370,9 @@ class Sublayers(Drawing):
 
     def mlp(self, at: str, x: Operand) -> str:
         """Add the MLP over `x`; the path of the box with its output."""
-        config, kind, activation = (
-            self.config,
-            MLPS[self.config.mlp],
-            ACTIVATIONS[self.config.activation],
-        )
+        config = self.config
+        kind = MLPS[self.config.mlp]
+        activation = ACTIVATIONS[self.config.activation]
         if issubclass(kind, MixtureOfExperts):
             return self.experts(at, x)
         wide = (self.flows[x.path][0], config.mlp_size)
@@ -416,12 +420,11 @@ class Sublayers(Drawing):
 
     def experts(self, at: str, x: Operand) -> str:
         """Add a mixture of experts over `x`; the path of the box with its output."""
-        config, kind, activation = (
-            self.config,
-            MixtureOfExperts,
-            ACTIVATIONS[self.config.activation],
-        )
-        tokens, columns = self.flows[x.path][0], config.n_expert + (config.d_shared > 0)
+        config = self.config
+        kind = MixtureOfExperts
+        activation = ACTIVATIONS[self.config.activation]
+        tokens = self.flows[x.path][0]
+        columns = config.n_expert + (config.d_shared > 0)
         pieces = self.linear(f"{at}.router", "expert", "d_model", "router")
         box = Box(
             path=f"{at}.router",

@@ -106,7 +106,8 @@ class Whole(Sublayers):
         self, path: str, kind: type[ModelPart], axis: str, reads: Sequence[str], equation: str
     ) -> str:
         """Add a part that joins states of the stream, which are `reads`; the path of its box."""
-        name, shape = path.rpartition(".")[2], self.flows[reads[0]]
+        name = path.rpartition(".")[2]
+        shape = self.flows[reads[0]]
         where = Transformer.embedded if name == "smear" else Transformer.forward
         box = Box(
             path=path,
@@ -156,7 +157,8 @@ class Whole(Sublayers):
         """Add the norm of the tokens' vectors, which are the `stream` so far; the path of its
         box.
         """
-        kind, gains = self.norm_kind, self.gains(f"{at}embed_norm", "d_model")
+        kind = self.norm_kind
+        gains = self.gains(f"{at}embed_norm", "d_model")
         value = self.activation(f"{at}embed_norm", shape, (axis, "d_model"), "embed_norm")
         box = Box(
             path=f"{at}embed_norm",
@@ -216,21 +218,19 @@ class Whole(Sublayers):
         is_parallel = has_mlp and RESIDUALS[self.config.residual].parallel
         before = _sum(reads)
         before = "resid_post of the block before" if before.startswith("resid") else before
-        about, mix = (
+        about = (
             "The residual stream as the block finds it: a vector per token, to which every part "
-            "adds.",
-            list[BoxTensor](),
+            "adds."
         )
+        mix = list[BoxTensor]()
         where = lines((ParallelBlock if is_parallel else Block).forward, 'tap("resid_pre"')
         if len(reads) > 1:  # the vectors of the tokens and of their places
             where = lines(POSITIONS[self.config.positions].embed, 'tap("positions"')
         if embedded is not None:
             where = lines(Mix.forward, "a * x + b * y")
             about = f"{about} {Mix.about}"
-            before, mix = (
-                f"a · {before} + b · {self.named(embedded)}",
-                self.tensors(Mix, f"{at}.mix"),
-            )
+            before = f"a · {before} + b · {self.named(embedded)}"
+            mix = self.tensors(Mix, f"{at}.mix")
             reads = list(dict.fromkeys([*reads, embedded]))
         box = Box(
             path=f"{at}.resid_pre",
@@ -325,22 +325,27 @@ class Whole(Sublayers):
             f"{at}.{after}", self.flows[stream.path], (stream.axis, "d_model"), after
         )
         own = self.tensors(kind, module, inner=kind.steps)
-        x, after_sublayer = stream, False
+        x = stream
+        after_sublayer = False
         for step in kind.steps:
             last = step == kind.steps[-1]
             if step == "sublayer":
-                x, after_sublayer = Operand(sublayer(x), "out", stream.axis), True
+                x = Operand(sublayer(x), "out", stream.axis)
+                after_sublayer = True
                 if not last:
                     continue
             if step in ("sublayer", "add"):
-                box, learned = self.joined(at, part, stream.symbol, adds=step == "add"), own
-                reads, symbol = ([stream.path, x.path] if step == "add" else [x.path]), box.equation
+                box = self.joined(at, part, stream.symbol, adds=step == "add")
+                learned = own
+                reads = [stream.path, x.path] if step == "add" else [x.path]
+                symbol = box.equation
                 meaning = ""
             else:
                 learned = self.gains(f"{module}.{step}", "d_model")
                 place = "norm_after" if after_sublayer else "norm"
                 box = self.norm(at, part, place, x.symbol, learned, after_sublayer=after_sublayer)
-                reads, symbol = [x.path], f"norm({x.symbol})"
+                reads = [x.path]
+                symbol = f"norm({x.symbol})"
                 meaning = f", norm(x) = {self.normed('x', learned)}"
             if last:
                 equation = f"{after} = {kind.equation_with(stream.symbol, 'out')}{meaning}"
@@ -405,7 +410,8 @@ class Whole(Sublayers):
 
     def final_norm(self, at: str, stream: str, tokens: int) -> str:
         """Add the norm after the last block; the path of its box."""
-        kind, gains = self.norm_kind, self.gains(f"{at}head.final_norm", "d_model")
+        kind = self.norm_kind
+        gains = self.gains(f"{at}head.final_norm", "d_model")
         axis = "source token" if at else "token"
         before = self.named(stream)
         value = self.activation(
@@ -476,7 +482,8 @@ class Whole(Sublayers):
 
     def labels(self, stream: str, x: str) -> None:
         """Add a score for every label, and what each token adds to it."""
-        config, kind = self.config, HEADS[self.config.head]
+        config = self.config
+        kind = HEADS[self.config.head]
         by_place = issubclass(kind, Flatten)
         weight, bias = self.linear(
             "head.label", "label", "position" if by_place else "d_model", "label"
@@ -510,7 +517,8 @@ class Whole(Sublayers):
 
     def labels_of_first(self, stream: str, x: str) -> None:
         """Add what a layer makes of the first token, and a score for every label that reads it."""
-        config, kind = self.config, HEADS[self.config.head]
+        config = self.config
+        kind = HEADS[self.config.head]
         box = Box(
             path="pooled",
             name="First token",

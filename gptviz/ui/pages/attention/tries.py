@@ -15,7 +15,8 @@ from gptviz.ui.widgets import Try
 
 # A head looks at what followed an earlier copy of its token if that gets this share, and this many
 # times the share by chance.
-LEAST_FOLLOWED, CLEARLY = 0.2, 3.0
+LEAST_FOLLOWED = 0.2
+CLEARLY = 3.0
 # The experiments that rebuild the model of a published picture (Sinai 2024).
 PICTURED = ("generator", "generator-unmasked")
 # A line says how many heads rest on the first token if more than this share of them do.
@@ -25,7 +26,9 @@ MANY_RESTING = 0.25
 def tries(subject: Subject, stack: str) -> list[Try]:
     """The suggestions for the attention of this model over this text."""
     seen = view.view(subject.key, view.stack_read(subject, stack)).overview
-    config, facts, offers = subject.lm.model.config, seen.facts, list[Try]()
+    config = subject.lm.model.config
+    facts = seen.facts
+    offers = list[Try]()
 
     def offer(title: str, notice: str, **state: Any) -> None:
         offers.append(Try(title, notice, view.explorer_state(**state)))
@@ -47,7 +50,8 @@ def tries(subject: Subject, stack: str) -> list[Try]:
         # least.
         b, h = largest_head(-seen.spread)
         row = np.nan_to_num(seen.last[b, h])
-        query, key = seen.n_queries - 1, int(row.argmax())
+        query = seen.n_queries - 1
+        key = int(row.argmax())
         notice = (
             f"Why the last row of block {b}, head {h} gives {percent(float(row[key]))} to one "
             "key: the products of query and key "

@@ -262,7 +262,8 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
     limit = largest(values)
 
     def cell(row: int, column: int) -> Cell | None:
-        value, name = float(values[row, column]), names[row][column]
+        value = float(values[row, column])
+        name = names[row][column]
         if not math.isfinite(value):
             return None
         return Cell(
@@ -348,7 +349,9 @@ def verdict(setting: AttributionSetting, attribution: Attribution) -> None:
 
 
 def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
-    token, place, cap = f"**{in_quotes(setting.name(setting.token))}**", "", ""
+    token = f"**{in_quotes(setting.name(setting.token))}**"
+    place = ""
+    cap = ""
     if setting.position is not None:
         place = (
             f", after {in_quotes(quoted(setting, setting.position))} (position {setting.position}),"
@@ -376,10 +379,8 @@ def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
 
 def quoted(setting: AttributionSetting, position: int) -> str:
     """The end of the text up to a position."""
-    label, gap = (
-        setting.subject.lm.tokenizer.label,
-        " " if setting.subject.lm.tokenizer.is_spaced else "",
-    )
+    label = setting.subject.lm.tokenizer.label
+    gap = " " if setting.subject.lm.tokenizer.is_spaced else ""
     shown = gap.join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])
     return ("…" if position > QUOTED else "") + shown
 
@@ -487,7 +488,8 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
             seen.unit,
         )
     part = next(part for part in attribution.parts if part.name == head)
-    token, share = in_quotes(shares.axes[0].labels[most]), signed(float(shares.values[most]))
+    token = in_quotes(shares.axes[0].labels[most])
+    share = signed(float(shares.values[most]))
     piece = "word" if is_merged else "token"
     room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
     show_figure(
@@ -512,7 +514,8 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
 def by_feature(setting: AttributionSetting, dictionary: str) -> None:
     """The logit by the features of a dictionary, with what the dictionary misses."""
     shares = ask_features(setting, dictionary).value
-    labels, values = shares.axes[0].labels, shares.values
+    labels = shares.axes[0].labels
+    values = shares.values
     # behind the features stand the decoder's bias, the error, and what is written later
     count = len(labels) - 3
     shown = [*range(min(count, SHOWN_NEURONS)), *range(count, len(labels))]
@@ -570,13 +573,12 @@ def into(setting: AttributionSetting, chosen: str) -> None:
         frame.link(FEATURES, f"Open the first one on {FEATURES.title}", query=query)
         return
     part = unit(chosen, setting.subject.lm.model.config)
-    page, query = ATTENTION, {"block": str(part.block), "head": str(part.index)}
+    page = ATTENTION
+    query = {"block": str(part.block), "head": str(part.index)}
     if part.part == "mlp":
         strongest = int(np.abs(setting.attribution(chosen).neurons[chosen]).argmax())
-        page, query = (
-            NEURONS,
-            {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name},
-        )
+        page = NEURONS
+        query = {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
     elif setting.subject.kind.has_source:
         query["stack"] = DECODER
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -663,7 +665,8 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
 
 def code(setting: AttributionSetting) -> str:
     """The lines of `gptviz` that compute the parts."""
-    place, last = setting.position, len(setting.text.ids) - 1
+    place = setting.position
+    last = len(setting.text.ids) - 1
     chosen = {
         "token": setting.token,
         "position": None if place == last else place,

@@ -36,15 +36,20 @@ from gptviz.ui.widgets.headings import settings
 
 # What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a
 # model of many blocks.
-SHARE, BOXES = 0.8, 12
-MANY_BLOCKS, MORE_BOXES = 12, 24
+SHARE = 0.8
+BOXES = 12
+MANY_BLOCKS = 12
+MORE_BOXES = 24
 # A graph that traces less than this share back says that it explains little, and leads to Patching.
 LITTLE_EXPLAINED = 0.25
-FEWEST, SHARES = 4, (0.3, 0.95)
+FEWEST = 4
+SHARES = (0.3, 0.95)
 # Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of
 # the open box before the page showed a difference and few boxes: such a link still opens the larger
 # graph of the logit, without a difference.
-OPENED, LINKED, CHECKED = "box", "node", "check"
+OPENED = "box"
+LINKED = "node"
+CHECKED = "check"
 CLOSED = "none"
 # The key of the session's state with the pins and groups of a file.
 ARRANGED = "pins and groups of a file"
@@ -96,7 +101,8 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         return None
     likely = np.argsort(-logits, kind="stable")[:LISTED].tolist()
     usual_boxes = BOXES if subject.lm.model.config.n_layer <= MANY_BLOCKS else MORE_BOXES
-    is_old, at_end = LINKED in st.query_params, at == len(subject.seen) - 1
+    is_old = LINKED in st.query_params
+    at_end = at == len(subject.seen) - 1
     with (
         more,
         st.popover("More", help="What is taken from this logit, and how much of it is traced."),
@@ -151,7 +157,8 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """The graph in a sentence, and where it explains little, the way to the page that does not need
     a graph.
     """
-    boxes, lines = counted(len(data.nodes), "box", "boxes"), counted(len(data.edges), "line")
+    boxes = counted(len(data.nodes), "box", "boxes")
+    lines = counted(len(data.edges), "line")
     much = f"**{percent(data.share)}**" if data.reached else f"only **{percent(data.share)}**"
     st.markdown(
         f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} "
@@ -246,7 +253,8 @@ def graph(
     """The graph; a click opens a node below it. `choices` are what a file with it says of the
     page.
     """
-    data, of = asked.value, fingerprint(asked)
+    data = asked.value
+    of = fingerprint(asked)
     label = subject.lm.tokenizer.label
     answer = f"the logit of {label(chosen.token)}"
     if chosen.against is not None:
@@ -355,7 +363,8 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         if node.unit is None or node.unit.block is None:
             return
         with st.container(horizontal=True, vertical_alignment="center"):
-            state, at = frame.shared_state() | {"block": str(node.unit.block)}, str(node.position)
+            state = frame.shared_state() | {"block": str(node.unit.block)}
+            at = str(node.position)
             if node.unit.is_head:
                 query = state | {"head": str(node.unit.index), "query": at}
                 frame.link(PAGES["attention"], "What it looks at", query=query)

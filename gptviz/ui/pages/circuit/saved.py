@@ -23,7 +23,8 @@ from gptviz.ui.widgets import addresses, escaped, visit
 from .graph import ARRANGED, FEWEST, LINKED, OPENED, SHARES, CircuitChoice
 
 MOST = 1  # MB
-_ROUND, _READ = "graphs opened so far", "file with a graph"
+_ROUND = "graphs opened so far"
+_READ = "file with a graph"
 
 
 def choices(subject: Subject, chosen: CircuitChoice) -> dict[str, Any]:

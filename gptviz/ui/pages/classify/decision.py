@@ -34,7 +34,8 @@ from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figu
 from .held_out import ABOUT_BASELINE, on_card, worst
 
 LIKELIEST = "the likeliest"
-NEXT, ALONE = "the next likeliest", "none: its logit alone"
+NEXT = "the next likeliest"
+ALONE = "none: its logit alone"
 MOST_LABELS = 5  # in sight
 # A text is read again without each of its tokens in turn: with more tokens than this, it takes too
 # long.
@@ -74,7 +75,8 @@ def by_word(subject: Subject) -> Shown:
     """
     if has_shares(subject.lm.model):
         # The labels with their probabilities, and what each word adds to the decision.
-        reading, names = judged(subject.key, subject.seen), subject.lm.labels
+        reading = judged(subject.key, subject.seen)
+        names = subject.lm.labels
         assert isinstance(reading, Classified)
         left, right = st.columns([5, 9], gap="medium")
         with left:
@@ -211,13 +213,12 @@ def code(subject: Subject, explained: Decision | Worth, places: range) -> str:
     names = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
     asked = f"{explained.label}, {explained.against})  # {names}"
     if isinstance(explained, Decision):
-        functions, result = ("decision", "classify"), f"decision(classify(lm.model, ids), {asked}"
+        functions = ("decision", "classify")
+        result = f"decision(classify(lm.model, ids), {asked}"
     else:
         without = f"left_out(lm.model, ids, {places})"
-        functions, result = (
-            ("left_out, worth", "judge"),
-            f"worth(judge(lm.model, ids), {without}, {asked}",
-        )
+        functions = ("left_out, worth", "judge")
+        result = f"worth(judge(lm.model, ids), {without}, {asked}"
     imports = (
         f"from gptviz.interp.explaining.decision import {functions[0]}",
         f"from gptviz.interp.reading.classification import {functions[1]}",
@@ -235,7 +236,8 @@ def words_left_out(subject: Subject) -> Worth | None:
     For a head under which no word has its own share. None if the text is too long, or too short, to
     do without a word.
     """
-    reading, names = judged(subject.key, subject.seen), subject.lm.labels
+    reading = judged(subject.key, subject.seen)
+    names = subject.lm.labels
     left, right = st.columns([5, 9], gap="medium")
     with left:
         label, against = _chosen(reading, names)
@@ -317,10 +319,8 @@ def attention_between(subject: Subject) -> Shown:
 def verdict(subject: Subject) -> None:
     """The label of the text, in a line."""
     reading = judged(subject.key, subject.seen)
-    label, probability = (
-        subject.lm.labels[reading.label],
-        float(reading.probabilities[reading.label]),
-    )
+    label = subject.lm.labels[reading.label]
+    probability = float(reading.probabilities[reading.label])
     st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
 
 
@@ -353,23 +353,24 @@ def _turning(subject: Subject) -> Try | None:
     None if every word speaks against the label, the text is too long to try, or no text is read as
     what is left.
     """
-    read, logits = judged(subject.key, subject.seen), logits_without(subject)
+    read = judged(subject.key, subject.seen)
+    logits = logits_without(subject)
     if logits is None:
         return None
     without = probabilities(logits)
     place, label = decisive_token(read.probabilities, without)
-    before, after = read.probabilities[read.label], without[place, read.label]
-    names, shorter = [escaped(name) for name in subject.lm.labels], _shorter(subject, place)
+    before = read.probabilities[read.label]
+    after = without[place, read.label]
+    names = [escaped(name) for name in subject.lm.labels]
+    shorter = _shorter(subject, place)
     if after >= before or shorter is None:
         return None
     word, text = shorter
     title = "Without"
     outcome = f"{names[read.label]} falls from {percent(float(before))} to {percent(float(after))}"
     if label != read.label:
-        outcome, title = (
-            f"{outcome}, and the label changes to {names[label]}",
-            "The label changes without",
-        )
+        outcome = f"{outcome}, and the label changes to {names[label]}"
+        title = "The label changes without"
     notice = f"This is the word on which the label depends most: {outcome}."
     return Try(f"{title} “{word}”", notice, {"prompt": text, "view": WORDS})
 
@@ -378,7 +379,8 @@ def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
     """The word at this place of the text, and the text without it, or None if that text would be
     read in another way.
     """
-    tokenizer, some = subject.lm.tokenizer, text_places(subject)
+    tokenizer = subject.lm.tokenizer
+    some = text_places(subject)
     if isinstance(tokenizer, WordTokenizer):
         texts = words_of(subject.prompt)[: len(subject.seen)]
         return texts.pop(place), " ".join(texts)

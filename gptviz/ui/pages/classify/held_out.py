@@ -121,7 +121,9 @@ def _without_texts(subject: Subject, error: Exception) -> None:
     and how to provide them.
     """
     card = subject.lm.card
-    accuracy, names, counts = on_card(card), subject.lm.labels, None
+    accuracy = on_card(card)
+    names = subject.lm.labels
+    counts = None
     if card.confusion is not None and len(card.confusion) == len(names):
         axes = Axis("label", names), Axis("predicted", names)
         counts = LabelledArray(np.array(card.confusion, np.int64), axes, "texts")
@@ -153,7 +155,8 @@ def on_card(card: Card) -> str | None:
     """How often the model was right on held-out texts and those it learned from, and a baseline, if
     its card says so.
     """
-    own, of_baseline = card.accuracy, card.baseline_accuracy
+    own = card.accuracy
+    of_baseline = card.baseline_accuracy
     if own is None:
         return None
     n = (card.texts or {}).get("held_out")
@@ -204,10 +207,8 @@ def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key
     if label_order(counts.axes[0].labels) is None or not counts.values.sum():
         return
     both = [_in_order(each) for each in (counts, of_baseline) if each is not None]
-    shares, errors = (
-        [label_distances(each) for each in both],
-        [mean_absolute_error(each) for each in both],
-    )
+    shares = [label_distances(each) for each in both]
+    errors = [mean_absolute_error(each) for each in both]
     beside = f", the baseline {errors[1]:.2f}" if len(errors) > 1 else ""
     st.markdown(
         f"**How far off it is**: {errors[0]:.2f} labels on average{beside}", help=ABOUT_DISTANCES
@@ -260,7 +261,8 @@ def probabilities(key: ModelKey, identity: str, _texts: tuple[str, ...]) -> Floa
     """The probabilities of the labels for `_texts` [texts, n_label], which caches know by their
     `identity`.
     """
-    lm, parts = language_model(key), []
+    lm = language_model(key)
+    parts = []
     for start in range(0, len(_texts), AT_A_TIME):
         some = _texts[start : start + AT_A_TIME]
         with progress.part(start, len(_texts), len(some), step="text"):
@@ -272,7 +274,8 @@ def show_evaluation(evaluation: LabelledAnswers, what: str, key: str) -> None:
     """The accuracy beside that of the baseline, the labels that are confused, and the most
     confident mistakes.
     """
-    counts, of_baseline = evaluation.confusion, evaluation.baseline_confusion
+    counts = evaluation.confusion
+    of_baseline = evaluation.baseline_confusion
     left, right = st.columns([4, 5], gap="medium")
     with left:
         with st.container(horizontal=True):
@@ -318,7 +321,8 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
     """A table with a column `text`; a row chosen in it, or in the select box below, becomes the
     prompt of the view of words.
     """
-    texts, box = rows["text"], f"{key} pick"
+    texts = rows["text"]
+    box = f"{key} pick"
 
     def read(row: int) -> None:
         st.session_state["prompt"] = texts.iloc[row][: longest_prompt()]

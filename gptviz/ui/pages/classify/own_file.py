@@ -41,8 +41,11 @@ MOST_UPLOADED = 10  # MB
 MOST_LABELS = 10  # with a column of probabilities each
 LONGEST_TITLE = 160  # characters of a text
 N_OPINIONS = 200
-PLAN, NAME = "stars", "my-classifier"  # of a model that is trained on the file
-UPLOADER, _FILE = "labelled file", "labelled file kept"
+# of a model that is trained on the file
+PLAN = "stars"
+NAME = "my-classifier"
+UPLOADER = "labelled file"
+_FILE = "labelled file kept"
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,8 @@ def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...])
 
 def code(subject: Subject, file: File) -> str:
     """The lines of `gptviz` that label the texts of a file, or those of the example."""
-    imports, texts = ["from gptviz.text import opinions"], f"opinions({N_OPINIONS}).texts"
+    imports = ["from gptviz.text import opinions"]
+    texts = f"opinions({N_OPINIONS}).texts"
     if file.is_own:
         imports = ["from pathlib import Path", "from gptviz.text import texts_of"]
         texts = f"texts_of(Path({file.name!r}).read_bytes(), {file.name!r})"
@@ -224,9 +228,11 @@ def _planned(labelled: LabelledTexts) -> PlannedRun:
     plan = PLANS[PLAN]
     source = LabelledSource(labelled, plan.fraction)
     try:
-        config, problem = source.fitted(plan.config, plan.learn_tokenizer(source)), None
+        config = source.fitted(plan.config, plan.learn_tokenizer(source))
+        problem = None
     except ValueError as error:
-        config, problem = None, str(error)
+        config = None
+        problem = str(error)
     return PlannedRun(
         PLAN,
         plan,
@@ -244,7 +250,8 @@ def train_on_file(labelled: LabelledTexts, device: str) -> None:
     """The button that trains a classifier on texts with labels and opens the page that shows it
     learn.
     """
-    planned, name = _planned(labelled), free_name(NAME)
+    planned = _planned(labelled)
+    name = free_name(NAME)
     expected = estimate_of(planned, device)
     refused = refusal(planned, expected, name, device)
     with st.container(horizontal=True, vertical_alignment="center"):

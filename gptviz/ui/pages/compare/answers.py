@@ -30,10 +30,17 @@ from gptviz.ui.widgets.tables import show_table
 
 from .sides import Sides, code
 
-SENTENCES, WORDS, WORD, NEAREST = "sentences", "answer_words", "answer_word", "nearest_to"
-MOST_SENTENCES, MOST_WORDS, LONGEST = 12, 8, 2_000
+SENTENCES = "sentences"
+WORDS = "answer_words"
+WORD = "answer_word"
+NEAREST = "nearest_to"
+MOST_SENTENCES = 12
+MOST_WORDS = 8
+LONGEST = 2_000
 GUESSES = 3  # words that are asked for where the task of the model names none
-NEIGHBOURS, TEXTS, LONGEST_TEXT = 5, 5, 12
+NEIGHBOURS = 5
+TEXTS = 5
+LONGEST_TEXT = 12
 
 
 def answers(sides: Sides) -> Shown:
@@ -96,10 +103,12 @@ def answers(sides: Sides) -> Shown:
 def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The controls for the sentences, a line each, and the words, with commas between."""
     # Those of the task of A; for another model its prompt and the likeliest words after it.
-    a, task = sides.a, sides.a.lm.task
+    a = sides.a
+    task = sides.a.lm.task
     sentences, words = ((), ()) if task is None else task.questions()
     if not sentences:
-        sentences, words = (a.prompt,), _likeliest(a.key, a.seen)
+        sentences = (a.prompt,)
+        words = _likeliest(a.key, a.seen)
     left, right = st.columns([3, 2])
     with left:
         typed = controls.text(

@@ -31,7 +31,10 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, escaped, jobs
 
 SAME = "the same model"
-MODEL, STEP, PROMPT, EDITS = "b_model", "b_step", "b_prompt", "b_edits"
+MODEL = "b_model"
+STEP = "b_step"
+PROMPT = "b_prompt"
+EDITS = "b_edits"
 LONGEST_EDITS = 2_000
 
 Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
@@ -114,10 +117,8 @@ def twin(name: str) -> str | None:
     """The model that was begun together with this one, or else another one that has learned the
     same task with other settings.
     """
-    own, names = (
-        checkpoints.read_card(checkpoints.find(name)),
-        [one for one in kinds.models_of("decoder") if one != name],
-    )
+    own = checkpoints.read_card(checkpoints.find(name))
+    names = [one for one in kinds.models_of("decoder") if one != name]
     if own.twin in names:
         return own.twin
     cards = ((one, checkpoints.read_card(checkpoints.find(one))) for one in names)
@@ -207,7 +208,8 @@ def _prompt(instead: str) -> str:
 
 def swap(sides: Sides) -> None:
     """Let B be A, and A be B."""
-    a, b = sides.a, sides.b
+    a = sides.a
+    b = sides.b
     state = st.session_state
     state["model"] = b.key.name
     state[MODEL] = SAME if a.key.name == b.key.name else a.key.name
@@ -250,7 +252,8 @@ def _compared(key: Key, analysis: str, settings: tuple[tuple[str, Any], ...]) ->
 
 def said(sides: Sides) -> str:
     """A and B by name, and in what they differ, as Markdown."""
-    a, b = sides.a, sides.b
+    a = sides.a
+    b = sides.b
     if sides.are_equal:
         return "A and B are the same model with the same text: every difference is 0."
     differ = [

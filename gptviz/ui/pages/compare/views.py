@@ -56,11 +56,13 @@ from .weights import weights
 SHOWN = 12
 # A probability that is written "< 0.1 %" has no bar that could be seen.
 LEAST_SHOWN = 0.001
-MOST_CHANGED, LARGEST = "changed most", "differs most"
+MOST_CHANGED = "changed most"
+LARGEST = "differs most"
 # More tokens than this would be cells narrower than a pixel: of a longer text the end is shown. The
 # lens multiplies every layer by the whole vocabulary: with a large model it shows as many tokens as
 # `MOST` allows on each side, and at least `FEWEST_TOKENS`.
-MOST_TOKENS, FEWEST_TOKENS = 256, 16
+MOST_TOKENS = 256
+FEWEST_TOKENS = 16
 
 
 def next_token(sides: Sides) -> Shown:
@@ -98,7 +100,8 @@ def next_token(sides: Sides) -> Shown:
 @st.cache_resource(max_entries=16, show_spinner=False)
 def distributions(key: Key) -> Compared:
     """The probabilities of the next token of both sides."""
-    a, b = key[:2], key[2:]
+    a = key[:2]
+    b = key[2:]
     of_a = own_text(*a).distribution
     return compare.next_token(side(*a), side(*b), (of_a, of_a if a == b else _distribution(*b)))
 
@@ -157,10 +160,8 @@ def _bars(
 def attention(sides: Sides) -> Shown:
     """The pattern of a head, or the mean of a block, unless a model has no blocks."""
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
-    n_layer, n_head = (
-        min(config.n_layer for config in configs),
-        min(config.n_head for config in configs),
-    )
+    n_layer = min(config.n_layer for config in configs)
+    n_head = min(config.n_head for config in configs)
     if not n_layer:
         st.info("One of the models has no blocks, and so no attention.", icon=":material/info:")
         return NOTHING
@@ -287,7 +288,8 @@ def tokens(sides: Sides) -> Shown:
             "Choose another step or model for B.",
             icon=":material/info:",
         )
-    distance, labels = np.asarray(both.distance.values, float), both.distance.axes[0].labels
+    distance = np.asarray(both.distance.values, float)
+    labels = both.distance.axes[0].labels
     order = np.argsort(-distance, kind="stable").tolist()
     names = ", ".join(in_quotes(labels[index]) for index in order[:3] if distance[index] > 0)
     shares = " and ".join(percent(share) for share in both.explained)
@@ -486,7 +488,8 @@ def _moved(
     """
     both = distributions((a, a_ids, b, b_ids))
     top = int(np.nanargmax(both.a.values))
-    before, after = float(both.a.values[top]), float(np.nan_to_num(both.b.values[top]))
+    before = float(both.a.values[top])
+    after = float(np.nan_to_num(both.b.values[top]))
     return compare.total_variation(both), in_quotes(both.a.axes[0].labels[top]), before, after
 
 
@@ -560,7 +563,9 @@ def _without_head(a: Subject) -> Try | None:
     strongest = own_text(a.key, a.seen).strongest
     if strongest is None:
         return None
-    name, title, value = strongest.name, strongest.title, strongest.value
+    name = strongest.name
+    title = strongest.title
+    value = strongest.value
     listed = [*(edit for edit in a.key.edits if edit.partition("=")[0] != name), name]
     try:
         _, token, before, after = _moved(a.key, a.seen, replace(a.key, edits=tuple(listed)), a.seen)

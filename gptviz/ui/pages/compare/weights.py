@@ -147,7 +147,8 @@ def _on_the_text(sides: Sides) -> None:
     if moved is None:
         st.caption("Let A and B read the same tokens to see what that does to one text.")
         return
-    values, tokens = np.asarray(moved.values, float), moved.axes[0].labels
+    values = np.asarray(moved.values, float)
+    tokens = moved.axes[0].labels
     most = int(values.argmax())
     where = (
         f", most after {in_quotes(tokens[most])} ({brief(float(values[most]))})"
@@ -203,7 +204,8 @@ def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tu
     """The losses of an adapter along its strength, on its data and on its base's, and the names of
     data that are not here.
     """
-    texts, missing = {}, []
+    texts = {}
+    missing = []
     for key in (adapter, base):
         lm = language_model(key)
         try:
@@ -222,7 +224,8 @@ def said(table: LabelledArray) -> list[str]:
     names = table.axes[1].labels
     sentences = []
     for text, values in zip(table.axes[0].labels, table.values, strict=True):
-        before, after = values[names.index("0")], values[names.index("1")]
+        before = values[names.index("0")]
+        after = values[names.index("1")]
         what = "falls" if after < before else "rises"
         lowest = names[int(np.argmin(values))]
         sentences.append(

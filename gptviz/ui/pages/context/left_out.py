@@ -31,7 +31,8 @@ from gptviz.ui.widgets import Try, controls, escaped, in_quotes, show_figure, th
 GUESS = "→ "
 # Leaving out each token takes as many passes as there are tokens: only the end of a longer text is
 # measured, at least `FEWEST_READ` tokens of it.
-MOST_READ, FEWEST_READ = 160, 32
+MOST_READ = 160
+FEWEST_READ = 32
 
 
 def ask_use(subject: Subject) -> Asked[ContextUse] | None:
@@ -115,7 +116,8 @@ def _most(
     """
     finite = np.where(np.isfinite(left_out.rise), left_out.rise, -np.inf)
     guess, column = (int(at) for at in np.unravel_index(finite.argmax(), finite.shape))
-    place, rise = left_out.places[column], float(left_out.rise[guess, column])
+    place = left_out.places[column]
+    rise = float(left_out.rise[guess, column])
     if rise <= 0:
         return "No guess gets worse without one of the tokens before it."
     guessed, without = (
@@ -126,7 +128,8 @@ def _most(
 
 def how_many(by_window: ByWindow) -> None:
     """The loss by how many tokens are read, with a line on how many are enough."""
-    mean, windows = by_window.mean, by_window.windows
+    mean = by_window.mean
+    windows = by_window.windows
     enough = by_window.enough
     show_figure(
         figures.by_window(by_window.labelled(), theme(), height=300, enough=enough),
@@ -162,12 +165,14 @@ def where(labels: tuple[str, ...], loss: Float64Array) -> None:
     )
     said = ""
     if half > 1:
-        early, late = float(np.mean(loss[1:half])), float(np.mean(loss[half:]))
+        early = float(np.mean(loss[1:half]))
+        late = float(np.mean(loss[half:]))
         said = (
             f"In the first half of the text the mean loss is {early:.2f} nats, in the second "
             f"{late:.2f}. "
         )
-    guess, likely = in_quotes(labels[-1].removeprefix(GUESS)), percent(math.exp(-loss[-1]))
+    guess = in_quotes(labels[-1].removeprefix(GUESS))
+    likely = percent(math.exp(-loss[-1]))
     st.caption(f"**Where in the text?** {said}Its guess at the next token, {guess}, has {likely}.")
 
 
@@ -178,11 +183,10 @@ def over_data(subject: Subject) -> None:
     by_place = loss_by_position(subject.key)
     if by_place is None:
         return
-    loss, row = by_place.values, by_place.values[1:]
-    early, late = (
-        float(row[: max(1, len(row) // 4)].mean()),
-        float(row[-max(1, len(row) // 4) :].mean()),
-    )
+    loss = by_place.values
+    row = by_place.values[1:]
+    early = float(row[: max(1, len(row) // 4)].mean())
+    late = float(row[-max(1, len(row) // 4) :].mean())
     show_figure(
         figures.over_data(by_place, theme(), height=260),
         key="over data",

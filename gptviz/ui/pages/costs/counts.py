@@ -268,7 +268,8 @@ def formulas(costs: Costs, chosen: CostSetting) -> None:
         ),
     ]
     if costs.cache is not None:
-        config, read = costs.config, "(T + S)" if costs.config.n_encoder_layer else "T"
+        config = costs.config
+        read = "(T + S)" if costs.config.n_encoder_layer else "T"
         sizes = f"{config.key_heads} · {config.head_size}"
         rows.append(
             ("keys and values", f"4 · 2 · {config.n_layer} · B · {read} · {sizes}", costs.cache)

@@ -39,14 +39,17 @@ from gptviz.ui.widgets.tables import show_table
 
 from .counts import metrics
 
-WHOLE, ALL, ROW = "whole", "all", "row"
+WHOLE = "whole"
+ALL = "all"
+ROW = "row"
 KINDS = {
     WHOLE: "as it is",
     **{str(bits): f"{bits} bits" for bits in BITS},
     **dict(zip(GGUF_KINDS, GGUF_KINDS, strict=True)),
 }
 SCALES = {ROW: "each row", **{f"g{group}": f"{group} neighbours" for group in GROUPS}}
-USUAL, USUAL_SCALE = "4", "g32"
+USUAL = "4"
+USUAL_SCALE = "g32"
 # A model with more parameters is quantised when the reader asks for it.
 MOST_AT_ONCE = 20_000_000
 # How many matrices the table lists.
@@ -65,7 +68,8 @@ def show(subject: Subject) -> Shown:
     config = subject.lm.model.config
     text = _setting(config, subject.key)
     if text is None:
-        model, whole = subject.lm.model, in_bytes(4 * parameter_count(config))
+        model = subject.lm.model
+        whole = in_bytes(4 * parameter_count(config))
         kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.said(model)})"
         st.caption(
             f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits."
@@ -90,14 +94,14 @@ def _setting(config: Config, key: ModelKey) -> str | None:
     """The controls, which begin with the edit that the model has. Returns the edit chosen, or None
     for the whole model.
     """
-    kind, scale, matrix = (
-        USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE,
-        USUAL_SCALE,
-        ALL,
-    )
+    kind = USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE
+    scale = USUAL_SCALE
+    matrix = ALL
     if of_weights := [one for one in edits(key.edits, config) if one.is_of_weights]:
         bits, _, own_scale = str(of_weights[0].to).partition("bit.")
-        kind, scale, matrix = bits, own_scale or scale, of_weights[0].unit.called or ALL
+        kind = bits
+        scale = own_scale or scale
+        matrix = of_weights[0].unit.called or ALL
     first, second, third = st.columns([3, 3, 4], gap="medium", vertical_alignment="bottom")
     with first:
         kind = controls.select(
@@ -141,7 +145,8 @@ def _setting(config: Config, key: ModelKey) -> str | None:
 
 def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     """What the model of `shown` loses against that of `subject`, whose weights are as they are."""
-    before, config = subject.key, subject.lm.model.config
+    before = subject.key
+    config = subject.lm.model.config
     errors = _errors(before, shown)
     squares = [error.rows * error.width * error.spread**2 for error in errors]
     wrong = sum(
@@ -185,7 +190,8 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
 
 @jobs.data("Comparing the weights", max_entries=32)
 def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
-    whole, other = language_model(before).model, language_model(shown).model
+    whole = language_model(before).model
+    other = language_model(shown).model
     kept = quantisers(edits(shown.edits, whole.config), whole.config)
     return computed.errors(whole, other, kept)
 

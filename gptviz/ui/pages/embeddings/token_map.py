@@ -96,7 +96,9 @@ def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool
             controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=hint, segmented=True)
             == "3-D"
         )
-        seed, compared, trail = 0, False, False
+        seed = 0
+        compared = False
+        trail = False
         if method != "PCA":
             seed, compared = projections.seed_controls()
         elif scrubber.steps(key.name):
@@ -121,7 +123,8 @@ def token_control(subject: Subject) -> int:
 
 def bars(view: ProjectionChoice, token: int, *, height: int) -> None:
     """The nearest neighbours of `token`."""
-    near, kinds = neighbours_of(view.key, view.space, token), tokens(view.key).kinds
+    near = neighbours_of(view.key, view.space, token)
+    kinds = tokens(view.key).kinds
     show_figure(
         scatter.neighbour_bars(
             near.similarity, [kinds[i] for i in near.ids], theme(), height=height
@@ -167,7 +170,9 @@ def way_back(every: Sequence[int], step: int | None, n_tokens: int) -> tuple[int
 
 def placing_of(view: ProjectionChoice) -> Placing:
     """The projection of a view by t-SNE or UMAP, after those that it begins with."""
-    name, device, step = view.key.name, view.key.device, view.key.step
+    name = view.key.name
+    device = view.key.device
+    step = view.key.step
     steps = way_back(scrubber.steps(name), step, len(tokens(view.key).labels))
     last = scrubber.as_saved_last(view.key)
     placing: Placing | None = None
@@ -196,8 +201,10 @@ def _begun(
         steps: those whose pictures lead to this one, itself included.
         _before: the projection that it begins with, or None for the first.
     """
-    rows, labels = _rows(view), tokens(view.key).labels
-    settings, reference = (view.method, view.dimensions, view.seed), _reference(view)
+    rows = _rows(view)
+    labels = tokens(view.key).labels
+    settings = (view.method, view.dimensions, view.seed)
+    reference = _reference(view)
 
     def compute() -> Projection:
         # The worker takes one after the other: what this one begins with is ready, or has failed.
@@ -251,7 +258,8 @@ def cloud(
     """The tokens as points: `token` with lines to its neighbours, those of `prompt` in thin rings;
     a click chooses one.
     """
-    vocabulary, near = tokens(view.key), neighbours_of(view.key, view.space, token)
+    vocabulary = tokens(view.key)
+    near = neighbours_of(view.key, view.space, token)
     trained = None
     if view.method == "PCA" and (every := scrubber.steps(view.key.name)):
         trained = trails_of(scrubber.as_saved_last(view.key), every, view.space, view.dimensions)
@@ -288,7 +296,8 @@ def trails_of(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int
     axes = embeddings.principal_axes(
         embeddings.vectors(language_model(key).model, space), dimensions
     )
-    points, names = [], []
+    points = []
+    names = []
     for one in scrubber.compared_keys(key):
         points.append(axes.place(embeddings.vectors(language_model(one).model, space)))
         names.append(scrubber.LAST if one.step is None else f"step {one.step:,}")
@@ -392,7 +401,8 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
     """The suggestions for this model, at this step of its training: all sentences are computed from
     its vectors.
     """
-    offers, names = [], tokens(view.key).names
+    offers = []
+    names = tokens(view.key).names
     flat = {"method": "PCA", "dimensions": "2-D"}
     if steps := scrubber.steps(subject.key.name):
         notice = (

@@ -35,7 +35,8 @@ def view(subject: Subject) -> str:
 
 def show(subject: Subject) -> Asked[ClockWaves]:
     """The view."""
-    task, asked = subject.lm.task, ask(subject, reading.waves, "Reading all sums")
+    task = subject.lm.task
+    asked = ask(subject, reading.waves, "Reading all sums")
     assert isinstance(task, Modular)
     computed = asked.value
     strongest = int(computed.powers.values[-1].argmax()) + 1
@@ -91,7 +92,8 @@ def _says(computed: ClockWaves) -> str:
     waves.
     """
     whole, only_these, without = map(percent, computed.right)
-    few, many = computed.used, computed.powers.values.shape[1]
+    few = computed.used
+    many = computed.powers.values.shape[1]
     if len(few) > many // 3:
         return (
             f"No few frequencies stand out: {percent(waves.USED)} of the logits take {len(few)} "

@@ -36,7 +36,8 @@ from gptviz.ui.widgets import (
     theme,
 )
 
-TOKEN, PROMPT = "token", "prompt"
+TOKEN = "token"
+PROMPT = "prompt"
 SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {
     TOKEN: "At a token",
     PROMPT: "On this text",
@@ -173,7 +174,8 @@ def _said(subject: Subject, activity: Activity, feature: int) -> str:
         in_quotes(subject.lm.tokenizer.label(token)) for token, value in most if value > 0
     )
     where = f"most at {at}, " if at else ""
-    share, largest = percent(float(activity.active[feature])), brief(activity.largest[feature])
+    share = percent(float(activity.active[feature]))
+    largest = brief(activity.largest[feature])
     return f"**Feature {feature}** is active at {share} of the tokens, {where}up to {largest}."
 
 

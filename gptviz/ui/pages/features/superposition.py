@@ -15,7 +15,8 @@ from gptviz.ui.widgets import Try, controls, jobs, show_figure, theme
 
 IMPORTANCES = (0.5, 0.7, 0.9, 1.0)
 # The sparsity and the importance until others are chosen.
-SPARSE, USUAL = 0.98, 0.9
+SPARSE = 0.98
+USUAL = 0.9
 # The mean largest cosine from which on a dictionary is said to find the features.
 RECOVERED = 0.95
 HIGH = 430
@@ -47,7 +48,8 @@ def show() -> Shown:
                 "Importance of the next", IMPORTANCES, key="importance", default=USUAL, help=hint
             )
         )
-    toy, found = trained(importance), searched(importance, sparsity)
+    toy = trained(importance)
+    found = searched(importance, sparsity)
     at = SPARSITIES.index(sparsity)
     st.markdown(said(toy, found, at))
     left, right = st.columns(2, gap="large")

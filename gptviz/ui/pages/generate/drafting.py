@@ -26,17 +26,16 @@ from gptviz.ui.widgets import controls, escaped
 
 from .writing import Writing
 
-NONE, OWN = "None", "the text’s own continuation"
+NONE = "None"
+OWN = "the text’s own continuation"
 TOKENS = 100  # that are written with a drafter, fewer of a large model
 HEIGHT = 170  # pixels of the strip
 # How the tokens of a round look: colour, and the line below.
-ACCEPTED, REFUSED, NOT_JUDGED, INSTEAD, ONE_MORE = (
-    "accepted",
-    "refused",
-    "not judged",
-    "drawn instead",
-    "one more",
-)
+ACCEPTED = "accepted"
+REFUSED = "refused"
+NOT_JUDGED = "not judged"
+INSTEAD = "drawn instead"
+ONE_MORE = "one more"
 LOOKS = {
     ACCEPTED: (VALUE, "solid"),
     REFUSED: (OUTPUT, "dashed"),
@@ -207,7 +206,8 @@ def verdicts(subject: Subject, drafts: Speculated, drafter: str) -> list[str]:
 
 
 def _strip(subject: Subject, drafts: Speculated) -> None:
-    label, chips = subject.lm.tokenizer.label, []
+    label = subject.lm.tokenizer.label
+    chips = []
     for number, each in enumerate(drafts.rounds, 1):
         row = [
             Token(label(one.token), kind=outcome(one), note=note(one), faint=not one.accepted)

@@ -13,7 +13,8 @@ from .writing import MOST_TOKENS, Writing
 
 # The keys of the address: the second is that of a whole tree, which servers of earlier versions
 # kept; it is read no more.
-ROUTE, TREE = "route", "tree"
+ROUTE = "route"
+TREE = "tree"
 # The most characters of a route in an address: with the prompt it must pass through servers, mail
 # and chat.
 LONGEST_ROUTE = 1_500

@@ -21,7 +21,8 @@ class Pace:
 
     def start(self) -> None:
         """Begin to count: one token is due at once."""
-        self._due, self._counted_at = 1.0, perf_counter()
+        self._due = 1.0
+        self._counted_at = perf_counter()
 
     def tokens_due(self, rate: float) -> int:
         """How many whole tokens are due since the last call, at `rate` tokens a second; the
@@ -75,4 +76,5 @@ class Speedometer:
         yield
         if self._seconds_of_logits:
             self._seconds.append(self._seconds_of_logits + perf_counter() - started)
-        self._seconds_of_logits, self._is_single = 0.0, True
+        self._seconds_of_logits = 0.0
+        self._is_single = True

@@ -117,7 +117,8 @@ def stops_at_end(subject: Subject) -> bool:
     """The control for whether the text stops at the end of the model's text, or of a sequence of
     its task, if there is one.
     """
-    ends, whole = subject.lm.end_tokens, subject.lm.sequence_length
+    ends = subject.lm.end_tokens
+    whole = subject.lm.sequence_length
     if not ends and whole is None:
         return True
     labels = " or ".join(
@@ -142,7 +143,8 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
     """
     writing: Writing | None = st.session_state.get("writing")
     if writing is not None and writing.about == topic(subject):
-        writing.sampling, writing.stops = sampling, stops
+        writing.sampling = sampling
+        writing.stops = stops
         if writing.cut_short and not scrubber.PLAYER.is_playing:
             writing.cut_short = False
             begin(writing)
@@ -438,7 +440,8 @@ def memory(writing: Writing) -> str:
     """
     with writing.lock:
         writing.logits()
-        cache, config = writing.tree.generation.cache, writing.lm.model.config
+        cache = writing.tree.generation.cache
+        config = writing.lm.model.config
         if cache is None:
             return (
                 "**Memory of keys and values.** Nothing is kept: this model looks ahead, so every "
@@ -450,11 +453,9 @@ def memory(writing: Writing) -> str:
         heads = counted(
             config.key_heads, "head" if config.key_heads == config.n_head else "key head"
         )
-        blocks, held, each = (
-            counted(config.n_layer, "block"),
-            counted(cache.length, "token"),
-            cache.layers[0].keys.element_size(),
-        )
+        blocks = counted(config.n_layer, "block")
+        held = counted(cache.length, "token")
+        each = cache.layers[0].keys.element_size()
     return f"""**Memory of keys and values.** Within the context, a step computes only the new token, because the keys and values
 of the tokens already read are kept (the KV cache). The cache now holds {held}:
 
@@ -497,7 +498,8 @@ def sampling_in_words(sampling: Sampling) -> str:
 
 def status(writing: Writing) -> str:
     """How long the text is, how fast the model computes it, and what is never drawn."""
-    rate, unused = writing.speedometer.tokens_per_second, len(writing.lm.tokenizer.unused_ids)
+    rate = writing.speedometer.tokens_per_second
+    unused = len(writing.lm.tokenizer.unused_ids)
     said = [counted(writing.length, "token")]
     said += [f"computed at {rate:,.0f} a second"] if rate else []
     said += [f"{counted(unused, 'unused token')} of the vocabulary never drawn"] if unused else []

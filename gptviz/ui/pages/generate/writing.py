@@ -36,7 +36,9 @@ from .pace import Pace, Speedometer
 
 # Tokens on one path, and in all branches together; and bytes of logits and attention that are kept
 # of them.
-MOST_TOKENS, MOST_NODES, MOST_BYTES = 2_000, 4_000, 32 * 2**20
+MOST_TOKENS = 2_000
+MOST_NODES = 4_000
+MOST_BYTES = 32 * 2**20
 ALTERNATIVES = 8
 # How many edits are named in the words about a branch.
 MOST_NAMED = 3
@@ -50,7 +52,8 @@ WritingState = tuple[tuple[int, int, int], Sampling]
 P = ParamSpec("P")
 R = TypeVar("R")
 # How many tokens the text and the branch have; with a large model, fewer.
-FIRST_TOKENS, FORK_TOKENS = 120, 60
+FIRST_TOKENS = 120
+FORK_TOKENS = 60
 # The texts that all sessions share take at most so much memory.
 MOST_BEGUN_BYTES = 96 * 2**20
 # Side by side, each of two texts would take as long as both.
@@ -94,12 +97,10 @@ class Writing:
     def __init__(self, subject: Subject, sampling: Sampling) -> None:
         self.about = topic(subject)
         self.number = next(_numbers)
-        self.lm, self.prompt, self.labels, self.edits = (
-            subject.lm,
-            subject.prompt,
-            subject.labels,
-            subject.key.edits,
-        )
+        self.lm = subject.lm
+        self.prompt = subject.prompt
+        self.labels = subject.labels
+        self.edits = subject.key.edits
         never = subject.lm.tokenizer.unused_ids
         self.tree = Tree(
             Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling, never=never),
@@ -111,10 +112,12 @@ class Writing:
         self.stops = True
         self.opened_as: WritingState | None = None
         self.ahead: deque[Choice] = deque()
-        self.linked, self._checksum = "", ""
+        self.linked = ""
+        self._checksum = ""
         self.attention_of: int | None = None
         self._to_write = self.lm.to_write(len(self.tree.prompt), sys.maxsize)
-        self.pace, self.speedometer = Pace(), Speedometer()
+        self.pace = Pace()
+        self.speedometer = Speedometer()
         self.lock = RLock()
 
     @property
@@ -215,7 +218,9 @@ class Writing:
             line: the route as the link has it.
         """
         self.tree.go(ROOT)
-        self.ahead, self.linked, self._checksum = deque(route.choices), line, route.checksum
+        self.ahead = deque(route.choices)
+        self.linked = line
+        self._checksum = route.checksum
         while self.ahead and self.tree.knows(self.ahead[0]):
             self.tree.follow(self.ahead.popleft())
         if not self.ahead:
@@ -224,11 +229,13 @@ class Writing:
     def _arrive(self) -> None:
         """The text of a link is written again."""
         self.differs = checksum(self.ids) != self._checksum
-        self.linked, self.playing = "", False
+        self.linked = ""
+        self.playing = False
 
     def _leave_route(self) -> None:
         self.ahead.clear()
-        self.linked, self.differs = "", False
+        self.linked = ""
+        self.differs = False
 
     @alone
     def take(self, token: int, after: int | None = None) -> None:
@@ -295,7 +302,8 @@ class Writing:
     @alone
     def attend(self, node: int) -> None:
         """Show the attention of the step after `node` too."""
-        self.playing, self.attention_of = False, node
+        self.playing = False
+        self.attention_of = node
 
     def tick(self, rate: float) -> None:
         """While playing: draw the tokens that are due at `rate` tokens a second, until somebody
@@ -386,7 +394,8 @@ def add_others(writing: Writing) -> None:
     """Add branches with what a model with edits writes without them, and with its directions turned
     round where it has some, with the same random numbers.
     """
-    length, original = len(writing.tree.prompt), writing.lm.original
+    length = len(writing.tree.prompt)
+    original = writing.lm.original
     most = writing.lm.to_write(length, FORK_TOKENS) if writing.stops else FORK_TOKENS
     never = writing.lm.tokenizer.unused_ids
     turned = tuple(map(turned_round, writing.edits))
@@ -407,7 +416,8 @@ def fork(writing: Writing) -> None:
     The place is in the first half of the text, after its first sixth.
     """
     with writing.lock:
-        path, current = writing.written, writing.tree.current
+        path = writing.written
+        current = writing.tree.current
         others = [
             (candidate.probability, node.parent, candidate.token)
             for node in path[len(path) // 6 : -(-len(path) // 2)]

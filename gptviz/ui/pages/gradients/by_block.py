@@ -17,7 +17,8 @@ from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.ui.widgets import Try, controls, jobs, show_figure, theme
 
 WIDTHS = (16, 32, 64, 128)
-CLOSE, ALL = "Close up", "All decades"
+CLOSE = "Close up"
+ALL = "All decades"
 SCALES = (CLOSE, ALL)
 STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
 

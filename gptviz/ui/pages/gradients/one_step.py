@@ -40,7 +40,8 @@ def show() -> Shown:
         st.info(why)
         return Shown([], None, None)
     asked = _ask(subject)
-    step, labels = asked.value, [subject.lm.tokenizer.label(token) for token in asked.value.ids]
+    step = asked.value
+    labels = [subject.lm.tokenizer.label(token) for token in asked.value.ids]
     st.markdown(_slope(step))
     show_figure(
         figures.way_back(
@@ -65,7 +66,8 @@ def show() -> Shown:
     moved = middle + controls.whole(
         "Move only this weight", -middle, middle, key="moved", help=hint, default=0
     )
-    weight, at = float(step.weights[moved]), (float(step.weights[middle]), step.loss)
+    weight = float(step.weights[moved])
+    at = (float(step.weights[middle]), step.loss)
     promised = step.loss + step.slope * (weight - at[0])
     said = (
         f"With the weight at {_number(weight)} the loss is {step.curve[moved]:.4f}; the tangent, "

@@ -40,7 +40,9 @@ from gptviz.ui.widgets.headings import heading
 
 from .reads import ask_composition, chance, largest_pairs
 
-RANDOM, PROMPT, HELD_OUT = "Repeated random tokens", "The prompt", "Held-out data"
+RANDOM = "Repeated random tokens"
+PROMPT = "The prompt"
+HELD_OUT = "Held-out data"
 # The key in the address of the head that is shown.
 CHOSEN = "unit"
 # How many tokens of a long text are on the picture of a head's pattern.
@@ -194,7 +196,8 @@ def with_losses(
     Losses that take a moment are computed at once, others when somebody asks for them. Once they
     are there, the scores have them.
     """
-    scores, lm = asked.value, language_model(asked.key)
+    scores = asked.value
+    lm = language_model(asked.key)
     if lm.kind.guesses == "label" or scores.n_tokens < 2:
         return asked, scores, None
     whole = replace(asked, settings=(*asked.settings, ("losses", True)))
@@ -240,7 +243,8 @@ def ranked(scores: HeadScores, name: str) -> list[tuple[int, int]]:
 
 def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int, int]) -> None:
     """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
-    kind, values = SCORES[name], scores.values[name]
+    kind = SCORES[name]
+    values = scores.values[name]
     highest = float(np.nanmax(np.abs(values))) or 1.0 if kind.high is None else kind.high
     lowest = -highest if kind.low is None else kind.low
     n_block, n_head = values.shape
@@ -250,7 +254,8 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
     )
 
     def cell(block: int, head: int) -> Cell:
-        head_unit, value = scores.unit(block, head), float(values[block, head])
+        head_unit = scores.unit(block, head)
+        value = float(values[block, head])
         return Cell(
             head_unit.name, head_unit.title, value, fixed(value), chosen=(block, head) == at
         )
@@ -298,7 +303,8 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     """The pattern of one head, and the way to its page. Beside scores over other texts it is that
     over the prompt.
     """
-    chosen, lm = dict(asked.settings), subject.lm
+    chosen = dict(asked.settings)
+    lm = subject.lm
     is_random = not {"prompt", "held_out"} & chosen.keys()
     ids = lm.repeated_tokens()[0].tolist() if is_random else []
     read = (
@@ -336,11 +342,13 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
 @st.cache_data(max_entries=32, show_spinner=False)
 def pattern(key: ModelKey, read: Read, head: Unit) -> LabelledArray:
     """The pattern of one head over the tokens that it reads, or over the last of them."""
-    lm, crosses = language_model(key), head.part == "cross_attention"
+    lm = language_model(key)
+    crosses = head.part == "cross_attention"
     assert head.block is not None
     assert head.index is not None
     ids = scored(torch.tensor(read.ids), lm.model.config).tolist()
-    stack, source = encoder_decoder.stack_of(lm.model, read.stack), read.source
+    stack = encoder_decoder.stack_of(lm.model, read.stack)
+    source = read.source
     part: patterns.AttentionPart = "cross_attention" if crosses else "attention"
     values = patterns.pattern(stack, ids, head.block, head.index, source, part)
     read_ids = ((read.written or ids), source or ()) if crosses else (ids, ids)
@@ -390,7 +398,8 @@ def _composition(asked: Asked[HeadScores]) -> list[Try]:
     """Which head reads most of what another one writes, and whether the two are what an induction
     circuit is made of.
     """
-    scores, stack = asked.value, dict(asked.settings).get("stack", encoder_decoder.DECODER)
+    scores = asked.value
+    stack = dict(asked.settings).get("stack", encoder_decoder.DECODER)
     if scores.part == "cross_attention" or not 2 <= scores.shape[0] <= FEW_BLOCKS:
         return []
     best = largest_pairs(ask_composition(asked.key, stack, "key").value, 1)

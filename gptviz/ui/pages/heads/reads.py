@@ -52,7 +52,8 @@ def show(subject: Subject, stack: str) -> Shown:
         "Reads by its", KINDS, key="reads", default="key", help=hint, segmented=True
     )
     asked = ask_composition(subject.key, stack, reads)
-    values, usual = asked.value, chance(subject.key, stack)
+    values = asked.value
+    usual = chance(subject.key, stack)
     best = largest_pairs(values)
     if best.empty:
         st.info(

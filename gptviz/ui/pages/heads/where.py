@@ -24,7 +24,8 @@ from gptviz.ui.widgets.picking import pick
 from .does import CHOSEN
 
 # The tokens that are listed; those that stand in the text less often are not, where others do.
-LISTED, OFTEN = 10, 3
+LISTED = 10
+OFTEN = 3
 
 
 def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:

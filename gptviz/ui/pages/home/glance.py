@@ -27,10 +27,12 @@ from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.widgets import escaped, in_quotes, pressed
 
 # Guesses on the map, and findings below it.
-SHOWN, MOST_FINDINGS = 8, 4
+SHOWN = 8
+MOST_FINDINGS = 4
 # The tokens of the text on the card of Generate; with a large model, fewer. Of a long prompt the
 # end is read for it.
-MOST_WRITTEN, MOST_READ = 120, 512
+MOST_WRITTEN = 120
+MOST_READ = 512
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,9 @@ class Glance:
 def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
     """The prompt `ids` and the guesses of the model for it."""
     lm = language_model(key)
-    label, shape, tokens = (
-        lm.tokenizer.label,
-        shape_of(lm.model.config),
-        tuple(Token(lm.tokenizer.label(i)) for i in ids),
-    )
+    label = lm.tokenizer.label
+    shape = shape_of(lm.model.config)
+    tokens = tuple(Token(lm.tokenizer.label(i)) for i in ids)
     if lm.kind.continues:
         # Its tokens tinted by how probable they were, and the likeliest next ones, which can be
         # taken.
@@ -154,7 +154,8 @@ def what_to_look_at(subject: Subject) -> None:
     ):
         return
     for finding in asked.value[:MOST_FINDINGS]:
-        page, query = PAGES[finding.page], {**frame.shared_state(), **dict(finding.query)}
+        page = PAGES[finding.page]
+        query = {**frame.shared_state(), **dict(finding.query)}
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             frame.link(page, query=query)
             st.markdown(escaped(finding.sentence), width="content")

@@ -123,7 +123,8 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
     """How near the guesses after each layer are to the model's own: of the logit lens, and of this
     one.
     """
-    kind, own = chosen.kind, "text that the lens was not fitted to"
+    kind = chosen.kind
+    own = "text that the lens was not fitted to"
     over = own if chosen.kept is None else _measured_over(subject, chosen)
     table = lens.labelled(subject.lm.model, kind)
     every = layers(subject.lm.model.config)

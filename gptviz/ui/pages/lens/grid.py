@@ -53,8 +53,11 @@ MOST_POSITIONS = 256
 # A model of more blocks has at first a row for each block, coloured by how the final guess comes
 # up.
 MOST_BLOCKS = 12
-SUBLAYERS, BLOCKS = "every sublayer", "every block"
-OPENED, ASKED, ROWS = "lens cell", "lens asked", "rows"
+SUBLAYERS = "every sublayer"
+BLOCKS = "every block"
+OPENED = "lens cell"
+ASKED = "lens asked"
+ROWS = "rows"
 _PITCH = 22
 # Of the tokens that were the likeliest after some layer and have no line, so many are named.
 MOST_NAMED = 12
@@ -81,7 +84,8 @@ def blocks_only(subject: Subject) -> bool:
         return False
     cells = len(every) * min(length, MOST_POSITIONS)
     is_quick = cells * subject.lm.model.embed.weight.numel() <= MOST
-    asked, names = st.query_params.get("layer"), [layer.name for layer in every]
+    asked = st.query_params.get("layer")
+    names = [layer.name for layer in every]
     if (
         ROWS not in st.query_params
         and ROWS not in st.session_state
@@ -107,7 +111,8 @@ def _is_deep(config: Config) -> bool:
 
 def grid(subject: Subject, asked: Asked[Lens]) -> bool:
     """The grid; whether there is one: a damaged model has none."""
-    lens, of = asked.value, _text_of(asked)
+    lens = asked.value
+    of = _text_of(asked)
     command: ViewCommand = st.session_state.get(ASKED, NO_COMMAND)
     try:
         packed = payload_of(asked, of, subject.key.title, command)
@@ -158,11 +163,10 @@ def where_the_answer_comes_from(subject: Subject, lens: Lens) -> str:
     """
     if not _can_be_read(lens):
         return ""
-    layer, token = int(settled(lens)[-1]), int(lens.top[-1, -1, 0])
-    share, name = (
-        percent(float(lens.probability[-1, -1, 0])),
-        in_quotes(subject.lm.tokenizer.label(token)),
-    )
+    layer = int(settled(lens)[-1])
+    token = int(lens.top[-1, -1, 0])
+    share = percent(float(lens.probability[-1, -1, 0]))
+    name = in_quotes(subject.lm.tokenizer.label(token))
     when = f"It comes on top after {lens.layers[layer].title}, and stays there."
     if layer == 0:
         when = "It is on top from the embedding on: nothing but the last token decides it."
@@ -197,7 +201,8 @@ def opened(asked: Asked[Lens]) -> LensCell:
     """The cell that was opened: in the grid, or by the link; else the last one, the model's own
     guess after the whole text.
     """
-    lens, kept = asked.value, visit.remembered(OPENED)
+    lens = asked.value
+    kept = visit.remembered(OPENED)
     if kept is not None and kept[0] == _text_of(asked):
         cell: LensCell = kept[1]
         return cell
@@ -213,7 +218,8 @@ def follow(subject: Subject, lens: Lens, cell: LensCell) -> int | None:
     """The control for a token that is followed through all layers beside the likeliest ones; None
     for no token.
     """
-    names, leading = tokens(subject.key).names, lens.top[::-1, cell.index, 0]
+    names = tokens(subject.key).names
+    leading = lens.top[::-1, cell.index, 0]
     listed = [names[i] for i in dict.fromkeys(leading.tolist())]
     hint = (
         "Its probability after every layer. Those that lead after one of the layers are listed; "
@@ -230,13 +236,15 @@ def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> N
     from layer to layer.
     """
     label = subject.lm.tokenizer.label
-    layer, place = lens.layers[cell.layer], lens.positions[cell.index]
+    layer = lens.layers[cell.layer]
+    place = lens.positions[cell.index]
     st.markdown(
         f"**After {layer.title}, at position {place}, {in_quotes(label(lens.ids[cell.index]))}**"
     )
     left, right = st.columns([2, 5], gap="medium")
     probability = course.probability
-    names, values = probability.axes[0].labels, probability.values[:, cell.layer]
+    names = probability.axes[0].labels
+    values = probability.values[:, cell.layer]
     order = sorted(range(len(names)), key=values.__getitem__, reverse=True)[:MOST_FOLLOWED]
     axis = Axis("token", tuple(names[i] for i in order))
     with left:
@@ -352,10 +360,8 @@ def _lost(subject: Subject, lens: Lens) -> Try | None:
     likely = np.where(was_right, np.nan_to_num(lens.true_probability[:-1]), -1)
     layer, index = (int(one) for one in np.unravel_index(likely.argmax(), likely.shape))
     label = subject.lm.tokenizer.label
-    true, end = (
-        in_quotes(label(int(lens.true[index]))),
-        in_quotes(label(int(lens.top[-1, index, 0]))),
-    )
+    true = in_quotes(label(int(lens.true[index])))
+    end = in_quotes(label(int(lens.top[-1, index, 0])))
     notice = (
         f"At position {lens.positions[index]} the token that really comes next, {true}, is on top "
         "after "

@@ -53,7 +53,8 @@ def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None)
             st, made.partition("=")[0], 0.0, "Strength of the swap", 0.0, 1.0, step=0.25, help=hint
         )
         return
-    first, names = int(lens.top[cell.layer, cell.index, 0]), tokens(subject.key).names
+    first = int(lens.top[cell.layer, cell.index, 0])
+    names = tokens(subject.key).names
     likely = [*lens.top[cell.layer, cell.index].tolist(), *lens.top[::-1, cell.index, 0].tolist()]
 
     def swap() -> None:

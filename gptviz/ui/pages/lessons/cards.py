@@ -63,7 +63,8 @@ reveal: "The runner-up is {{quoted(likeliest(\\"ROMEO:\\", 2)[1])}}."
 
 def show() -> None:
     """All lessons in their order, and how to write one."""
-    library, models = shell.lessons(), checkpoints.folders()
+    library = shell.lessons()
+    models = checkpoints.folders()
     # The lessons that fill a period at school, with the minutes of each.
     if library.path:
         numbers = {name: number for number, name in enumerate(library.lessons, 1)}
@@ -77,7 +78,8 @@ def show() -> None:
         )
     with st.container(horizontal=True, key="cards-lessons"):
         for number, lesson in enumerate(library.lessons.values(), 1):
-            begun, opens = shell.begun(lesson), lesson.steps[0].page
+            begun = shell.begun(lesson)
+            opens = lesson.steps[0].page
             with st.container(border=True, height="stretch", gap="xsmall"):
                 with st.container(horizontal=True, gap="small", key=f"lesson-{lesson.name}"):
                     st.markdown(PAGES.get(opens.page if opens else "", PAGE).icon, width="content")
@@ -85,10 +87,8 @@ def show() -> None:
                         f"{_begin(number, lesson)}<p "
                         f'class="lesson-about">{escape(lesson.about)}</p>'
                     )
-                level, steps = (
-                    f"{lesson.level.capitalize()}, " if lesson.level else "",
-                    counted(len(lesson.steps), "step"),
-                )
+                level = f"{lesson.level.capitalize()}, " if lesson.level else ""
+                steps = counted(len(lesson.steps), "step")
                 st.caption(
                     f"{level}{lesson.minutes} minutes, {steps}, with the model "
                     f"{escaped(lesson.model)}."

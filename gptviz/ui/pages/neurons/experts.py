@@ -29,7 +29,8 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
     """The view; returns its numbers, the load of every expert, and the lines of `gptviz` that
     compute them.
     """
-    config, asked = subject.lm.model.config, ask(subject, reading.experts, "Reading the text")
+    config = subject.lm.model.config
+    asked = ask(subject, reading.experts, "Reading the text")
     weights = asked.value
     shares = experts.load(weights)
     names = weights.axes[2].labels

@@ -13,7 +13,8 @@ from gptviz.ui.views.one_unit import CHOSEN, RANKINGS, ask_set, settable
 from gptviz.ui.views.where_most import ask_activity, largest_size, text_to_read
 from gptviz.ui.widgets import Try, controls, in_quotes
 
-NEURONS, EXPERTS = "Neurons", "Experts"
+NEURONS = "Neurons"
+EXPERTS = "Experts"
 ABOUT = {
     NEURONS: "where each is active, and what it speaks for.",
     EXPERTS: "which of them the router chooses for each token.",

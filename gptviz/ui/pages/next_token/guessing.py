@@ -31,7 +31,9 @@ from gptviz.ui.widgets import addresses, controls, escaped, jobs
 from gptviz.ui.widgets.tables import show_table
 
 # In the address: whether the reader plays, the number of the text, and the guesses.
-PLAYS, TEXT, GUESSES = "guess", "text", "guesses"
+PLAYS = "guess"
+TEXT = "text"
+GUESSES = "guesses"
 # The models of the table, beside the one on screen.
 PLAYERS = (*(f"ladder-{number}" for number in range(len(RUNGS))), "shakespeare")
 VIEW = "Guess it yourself"
@@ -39,7 +41,8 @@ VIEW = "Guess it yourself"
 GIVE_UP = "*"
 CHANCE = len(CHARACTERS)
 # Keys of the session's state: the field for a guess, and why the last guess does not count.
-BOX, REFUSED = "guess box", "guess refused"
+BOX = "guess box"
+REFUSED = "guess refused"
 LIKELY = 5
 
 
@@ -167,7 +170,8 @@ def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None
     shares = None if rival is None else probabilities(rival[1].logits)  # [T, vocab_size]
 
     def chip(at: int) -> Token:
-        note, mark = f"you: {_guesses(taken(over[at]))}", over[at] == true[at]
+        note = f"you: {_guesses(taken(over[at]))}"
+        mark = over[at] == true[at]
         if rival is None or shares is None:
             return Token(visible(true[at]), note=note, mark=mark)
         note += f"; {rival[0].title}: {_guesses(rival[1].guesses[at])}"
@@ -295,7 +299,8 @@ def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | N
 
 def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     """The reader beside the models and chance, all by the same rule."""
-    rows, left_out = {}, []
+    rows = {}
+    left_out = []
     for name in dict.fromkeys((*PLAYERS, subject.key.name)):
         try:
             key = subject.key if name == subject.key.name else model_key(name, subject.key.device)
@@ -326,11 +331,9 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     )
     st.markdown(f"**You needed {mean:.3g} guesses per token: {yours:.2f} bits per token{beside}.**")
     table = {"You": (mean, yours, math.nan), **ranked, "pure chance": chance}
-    by_guesses, by_shares, guesses = (
-        "bits per token, by guesses",
-        "by probabilities",
-        "guesses per token",
-    )
+    by_guesses = "bits per token, by guesses"
+    by_shares = "by probabilities"
+    guesses = "guesses per token"
     show_table(
         pd.DataFrame(
             {

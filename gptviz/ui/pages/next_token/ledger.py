@@ -61,7 +61,8 @@ def ledger_of(
     """The data of the ledger after `position` of `ids`, before which `gone` tokens of the prompt
     have left the window.
     """
-    config, names = language_model(key).model.config, labels(key)
+    config = language_model(key).model.config
+    names = labels(key)
     is_last = position == len(ids) - 1
     tokens_before = gone + position + 1
     # Generate gives the same guess at an earlier place only if no token has left the window and the
@@ -162,7 +163,8 @@ def rounding_of(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[flo
 
 def tries(subject: Subject, position: int) -> list[Try]:
     """The suggestions for this model and text, the view being at `position`."""
-    key, offers = subject.key, list[Try]()
+    key = subject.key
+    offers = list[Try]()
     logits = logits_after(key, subject.seen, position)
     if not np.isfinite(logits).all():
         return offers  # a damaged model, which the view names

@@ -31,8 +31,10 @@ from gptviz.ui.widgets import escaped, pressed
 
 SECONDS = 0.4  # that reading may take before the page shows what it has
 FIRST_SHOWN = 12
-_DONE, _TOKEN = "removed", "removed token"
-_FAILED, _ENDED = "open failed", "an import ended"
+_DONE = "removed"
+_TOKEN = "removed token"
+_FAILED = "open failed"
+_ENDED = "an import ended"
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ def going_on(now: ImportJob, key: str) -> None:
     """How far an import is, and a way to stop it; `key` tells the places where this stands
     apart.
     """
-    name, far = escaped(now.title), now.progress
+    name = escaped(now.title)
+    far = now.progress
     if now.is_stopping:
         st.progress(far.share, f"Stopping {name}")
         return
@@ -165,7 +168,9 @@ def summaries(places: Sequence[Place], seconds: float = 0.0) -> dict[Place, Summ
     """The summaries of these models: of all that were read before, and of as many others as can be
     read in `seconds`.
     """
-    read, end, known = _read(), time.monotonic() + seconds, {}
+    read = _read()
+    end = time.monotonic() + seconds
+    known = {}
     for place in places:
         key = place.path, _changed(place.path)
         if key not in read and time.monotonic() < end:
@@ -210,7 +215,8 @@ def listed(store: Store) -> None:
     """The models of a store, a card each: first those that open, the smallest of them first."""
     st.markdown(f"**{escaped(store.title)}**", help=escaped(f"In {store.path}"))
     key = f"{store.title} {store.path}"
-    known, opened = summaries(store.models), names_by_place()
+    known = summaries(store.models)
+    opened = names_by_place()
 
     def rank(about: Summary | None) -> tuple[int, int]:
         if about is None:

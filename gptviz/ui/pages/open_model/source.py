@@ -44,10 +44,15 @@ LONGEST = 1_000  # characters
 # Keys of the session's state: what stood in the field when the page was shown last, the name that
 # the hub
 # may be asked for, and the words of the search.
-_LAST, _ASKED, _WORDS = "source shown last", "name asked for", "words for the hub"
-LONGEST_MAPPING, MOST_VALUES = 200_000, 50_000  # characters and values
+_LAST = "source shown last"
+_ASKED = "name asked for"
+_WORDS = "words for the hub"
+# characters and values
+LONGEST_MAPPING = 200_000
+MOST_VALUES = 50_000
 MOST_UPLOADED = 1_000  # MB; what is uploaded is held in memory
-_ROUND, _MADE = "uploads so far", "uploaded model"
+_ROUND = "uploads so far"
+_MADE = "uploaded model"
 
 
 def field() -> str:

@@ -60,7 +60,8 @@ def show(name: str) -> bool:
     unit = loss_unit(folders.values())
     drawn = [curve_of(folders[one]) for one in sorted(cards)]
     best, *_, worst = cards
-    low, high = cards[best].validation_loss, cards[worst].validation_loss
+    low = cards[best].validation_loss
+    high = cards[worst].validation_loss
     ends = f"lowest at the end: {best} with {low:.4f}, highest: {worst} with {high:.4f}"
     show_figure(
         with_unit(curves.losses(drawn, theme(), height=380, training=False), unit),

@@ -55,7 +55,8 @@ OF_TASKS = (("accuracy", "waves"), ("loss.by_task",))
 MOST_CHOSEN = 8
 # A score of a head that changed by less than this in all of the training is no event of it.
 CLEARLY = 0.25
-RANDOM, PROMPT = "Repeated random tokens", "The prompt"
+RANDOM = "Repeated random tokens"
+PROMPT = "The prompt"
 _BY_NAME = "measures chosen"
 STEP = "step"
 # Pixels of a chart where there are one, two, three or more: in front of a class the first of three
@@ -156,7 +157,9 @@ def measures(subject: Subject) -> list[Measure]:
 
 def possible(subject: Subject) -> tuple[str, ...]:
     """The measures that this model has."""
-    config, task, kinds = subject.lm.model.config, subject.lm.task, tokens(subject.key).kinds
+    config = subject.lm.model.config
+    task = subject.lm.task
+    kinds = tokens(subject.key).kinds
     adds_up = subject.kind.guesses == "token" or HEADS[config.head].has_shares
     has = {
         "weights": True,
@@ -257,12 +260,11 @@ def followed(
         ValueError: as in `LanguageModel.given`.
         OSError: as in `LanguageModel.given`.
     """
-    last, steps = scrubber.as_saved_last(key), scrubber.steps(key.name)
+    last = scrubber.as_saved_last(key)
+    steps = scrubber.steps(key.name)
     given = _given(last.unedited, measure.name, question)
-    name, title = (
-        ("over training", last, measure.name, question, steps),
-        f"{measure.title}, at {len(steps)} snapshots",
-    )
+    name = ("over training", last, measure.name, question, steps)
+    title = f"{measure.title}, at {len(steps)} snapshots"
 
     def compute(results: Results) -> None:
         for done, step in enumerate(steps):
@@ -323,7 +325,8 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     """The chart of a measure, with a sentence on its sharpest change. A click on a point puts its
     step on screen.
     """
-    measure, key = history.measure, f"over {history.measure.name}"
+    measure = history.measure
+    key = f"over {history.measure.name}"
 
     def choose(step: Sequence[int]) -> None:
         st.session_state[STEP] = str(step[0])
@@ -347,7 +350,8 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of "
         f"the training. {said}",
     )
-    most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
+    most = figures.MOST_PANELS
+    heads = is_apart and any(".head." in name for name in history.series)
     of_heads = " 0.1 is head 1 of block 0."
     if subject.kind.has_source:
         of_heads = (
@@ -465,7 +469,8 @@ def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Tr
     offers += _vowels(subject)
     # The models that show what one part more is worth, beside each other.
     if cards := list(beside.relatives("ladder-8").values()):
-        low, high = cards[0].validation_loss, cards[-1].validation_loss
+        low = cards[0].validation_loss
+        high = cards[-1].validation_loss
         notice = (
             f"From the bigram to a GPT, one part more each time: {len(cards)} losses, from "
             f"{high:.4f} at the end down to "
@@ -483,7 +488,8 @@ def _vowels(subject: Subject) -> list[Try]:
     """A model of letters whose training brought the vowels together, as the picture of its
     embeddings shows.
     """
-    name, steps = "similarity.vowels", scrubber.steps(subject.key.name)
+    name = "similarity.vowels"
+    steps = scrubber.steps(subject.key.name)
     if name not in possible(subject):
         return []
     ends = [

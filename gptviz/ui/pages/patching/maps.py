@@ -428,7 +428,8 @@ def _cell(heatmaps: Maps, asked: str) -> PatchCell | None:
         or len(rest) > 12
     ):
         return None
-    cell, shape = PatchCell(what, int(block), int(place)), heatmaps.best(what).answers.shape
+    cell = PatchCell(what, int(block), int(place))
+    shape = heatmaps.best(what).answers.shape
     return cell if cell.block < shape[0] and cell.place < shape[1] else None
 
 
@@ -554,7 +555,8 @@ def tries(subject: Subject) -> list[Try]:
     """The suggestions that hold for this model: those whose prompts have as many tokens and are
     answered differently.
     """
-    lm, offers = subject.lm, list[Try]()
+    lm = subject.lm
+    offers = list[Try]()
     if not lm.model.config.n_layer:
         return offers
 
@@ -640,7 +642,8 @@ def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> Show
         return Shown()
     hint = "The heatmap whose numbers and code are below."
     name = titles[controls.select("Numbers and code of", list(titles), key="of", help=hint)]
-    texts, pair = {"clean": subject.prompt, "corrupted": prompts.text}, prompts.pair
+    texts = {"clean": subject.prompt, "corrupted": prompts.text}
+    pair = prompts.pair
     how = {"right": pair.right, "wrong": pair.wrong, "what": name, "exact": name in heatmaps.exact}
     right, wrong = prompts.names
     code = ask(subject, changing.patch, "Patching", **texts, **how).code(

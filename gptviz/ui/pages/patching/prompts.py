@@ -25,13 +25,16 @@ from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.which_logit import names
 from gptviz.ui.widgets import controls, escaped, in_quotes
 
-CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
+CORRUPTED = "corrupted"
+RIGHT = "right"
+WRONG = "wrong"
 LIKELIEST = "the likeliest"
 # How many of the likeliest tokens after either prompt are offered as answers.
 MOST_ANSWERS = 50
 # The most bytes that are kept of the passes over both prompts, and the number of tokens that are
 # read of any model.
-MOST_BYTES, FEWEST_TOKENS = 320 * 2**20, 64
+MOST_BYTES = 320 * 2**20
+FEWEST_TOKENS = 64
 # The key of the session's state: the corrupted prompt that was suggested last.
 _SUGGESTED = "corrupted prompt suggested last"
 
@@ -161,7 +164,8 @@ def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
         st.warning(
             f"Corrupted prompt: {escaped(encoding.unknown_sentence())}", icon=":material/help:"
         )
-    clean, corrupted = len(subject.encoding.ids), len(encoding.ids)
+    clean = len(subject.encoding.ids)
+    corrupted = len(encoding.ids)
     if clean != corrupted:
         many = abs(clean - corrupted)
         st.error(
@@ -202,7 +206,8 @@ def answers(
     """The controls for both answers, and the prompts with them, or None, with a message, if they
     cannot be weighed.
     """
-    key, clean = subject.key, subject.seen
+    key = subject.key
+    clean = subject.seen
     logits = tuple(logits_after(key, ids, len(ids) - 1) for ids in (clean, corrupted))
     if not all(np.isfinite(one).all() for one in logits):
         st.error(
@@ -216,7 +221,8 @@ def answers(
         for both in zip(*((-one).argsort()[:MOST_ANSWERS] for one in logits), strict=True)
         for token in both
     ]
-    every, label = names(subject), subject.lm.tokenizer.label
+    every = names(subject)
+    label = subject.lm.tokenizer.label
     offered = {every[token]: token for token in likely}
     options = [LIKELIEST, *offered]
     hint = "A token; unless chosen, the likeliest after the prompt."
@@ -273,7 +279,8 @@ def verdict(prompts: Prompts) -> None:
         [percent(share) for share in probabilities(logits)[answers].tolist()]
         for logits in prompts.logits
     ]
-    clean, corrupted = prompts.answer(0), prompts.answer(1)
+    clean = prompts.answer(0)
+    corrupted = prompts.answer(1)
     st.caption(
         f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the "
         f"corrupted prompt: **{right}** "

@@ -123,7 +123,8 @@ def panel(
     """The map of one kind, with a line on what it does and what is shown; `place` tells the page's
     panels apart.
     """
-    part, key = POSITIONS[kind], subject.key
+    part = POSITIONS[kind]
+    key = subject.key
     if part.acts_on == "nothing":
         st.info(
             f"This model has no position encoding. {_without_positions(key, stack)}",
@@ -238,7 +239,8 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     """The suggestions for this model with positions of the kind `own`; it could use the `fixed`
     kinds without training.
     """
-    offers, config = list[Try](), subject.lm.model.config
+    offers = list[Try]()
+    config = subject.lm.model.config
     if own != "learned" and (learned := model_with("learned")):
         notice = (
             f"Opens the model {escaped(learned)}, which had to learn the order of positions by "
@@ -275,7 +277,8 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         and is_read
         and POSITIONS[own].acts_on != "nothing"
     ):
-        old, new = len(before.ids) - 1, len(after.ids) - 1
+        old = len(before.ids) - 1
+        new = len(after.ids) - 1
         notice = (
             f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to "
             f"{new}. "
@@ -293,7 +296,8 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
             )
         offers.append(Try("A word more", notice, {"prompt": WORD_MORE[1]}))
     if "sinusoidal" in (own, *fixed) and config.d_model > 2:
-        slow, size = config.d_model * 3 // 4, config.d_model
+        slow = config.d_model * 3 // 4
+        size = config.d_model
         notice = (
             f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions "
             "and tells far from near; "
@@ -385,7 +389,8 @@ def wave_note(
             f"A {'co' if dimension % 2 else ''}sine that repeats every {rounded(turn)} positions."
         )
     if kind == "rotary":
-        pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
+        pair = dimension % (size // 2)
+        wave = "cosine" if dimension < size // 2 else "sine"
         turn = positions.turn(stack_of(language_model(key).model, stack), pair, block)
         if math.isinf(turn):
             return f"Pair {pair}, {wave}: this model does not turn it."

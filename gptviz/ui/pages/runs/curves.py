@@ -29,14 +29,18 @@ from gptviz.ui.widgets.tables import show_table
 LONGEST = 2_000  # characters of all names in the link: far more models than a chart compares
 _BY_NAME = "models compared"
 NONE = "-"  # what the link says where nothing is chosen; no model can have this name
-_TABLE, _ORDER = "table of models", "order of models"
+_TABLE = "table of models"
+_ORDER = "order of models"
 # Where there is room the curves stand beside the table, which grows with the type of the page
 # (kit/page.css) as they do; else below it, begun in sight: they change with every row that is
 # ticked. Streamlit makes a table ten rows high at least: 24.9rem.
-BESIDE, CURVES = "table-beside", "curves-beside"
+BESIDE = "table-beside"
+CURVES = "curves-beside"
 # Pixels of a letter of a name, of what is around the name, and of all together at most, where the
 # type has its usual size.
-LETTER, PADDING, MOST_OF_NAME = 7.2, 24, 260
+LETTER = 7.2
+PADDING = 24
+MOST_OF_NAME = 260
 HEIGHT = 480  # pixels of the curves where the type has its usual size
 STYLE = f"""<style media="screen">
 [data-testid=stLayoutWrapper]:has(> .st-key-{BESIDE}) {{
@@ -177,7 +181,8 @@ def names_in_link(names: Sequence[str]) -> str:
 def _columns(names: Sequence[str]) -> dict[str, Any]:
     """How each column is shown: that of the `names` is wide enough for the longest."""
     wide = pixels(min(MOST_OF_NAME, round(LETTER * max(map(len, names), default=0)) + PADDING))
-    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
+    number = st.column_config.NumberColumn
+    text = st.column_config.TextColumn
     about_best = (
         "The lowest loss on held-out data since the first step, in nats per token (for a "
         "classifier, per text)."

@@ -53,7 +53,8 @@ def ladder(entries: Mapping[str, Entry]) -> None:
     """The ladder as a waterfall, what it says in words, and whose losses they are; how to get a
     ladder where there is none.
     """
-    shipped, mine = rungs(entries, own=False), rungs(entries, own=True)
+    shipped = rungs(entries, own=False)
+    mine = rungs(entries, own=True)
     if len(shipped) < 2:
         st.info(
             "This compares the models of the ladder, of which there are fewer than two here: "

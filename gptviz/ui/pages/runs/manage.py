@@ -33,7 +33,9 @@ ON_TRAIN = {
     "waiting": "Watch it wait",
     "ready": "Begin to train",
 } | dict.fromkeys(("paused", "stopped", "interrupted"), "Go on training")
-_DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
+_DONE = "runs done"
+_FAILED = "runs failed"
+_TOKEN = "runs token"
 AT_ONCE = 0.5  # seconds: what is written by then needs no bar
 MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
 
@@ -57,7 +59,8 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             name = controls.select(
                 "Model", list(entries), key="model", default=frame.default_model(), help=hint
             )
-        folder, status = entries[name].folder, entries[name].status
+        folder = entries[name].folder
+        status = entries[name].status
         open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
             query = {**frame.shared_state(), "run": name}
@@ -163,7 +166,8 @@ def save_as(name: str) -> None:
 
 def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     """The button that saves the model in one format."""
-    chosen, how_large = FORMATS[key], memory.in_bytes(size)
+    chosen = FORMATS[key]
+    how_large = memory.in_bytes(size)
     if size <= MOST_DOWNLOADED:
         st.download_button(
             f"{chosen.title}{'' if key == 'zip' else ', zipped'} ({how_large})",
@@ -213,7 +217,8 @@ def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
     """
     folder = home() / "exports"
     folder.mkdir(parents=True, exist_ok=True)
-    stem, ending = names.possible(name), FORMATS[key].ending
+    stem = names.possible(name)
+    ending = FORMATS[key].ending
     paths = (folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}" for number in count(1))
     to = next(path for path in paths if not path.exists())
     with progress.part(0, size, size, doing=memory.in_bytes(size)):

@@ -56,11 +56,9 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(reason_of(error))}.")
         return None
-    shorts, table, places = (
-        [layer.short for layer in probed.layers],
-        probed.labelled(),
-        probed.places(),
-    )
+    shorts = [layer.short for layer in probed.layers]
+    table = probed.labelled()
+    places = probed.places()
     st.markdown(f"**{escaped(probed.said)}**")
     show_figure(
         by_layer(table, shorts, theme(), height=_HEIGHT),

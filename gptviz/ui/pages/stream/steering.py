@@ -46,11 +46,14 @@ PHRASES = (
     ),
 )
 NAMES = dict(zip(("difference of means", "first component"), HOWS, strict=True))
-ALL, LAST, PROMPT = "all", "the last text", "the prompt"
+ALL = "all"
+LAST = "the last text"
+PROMPT = "the prompt"
 # The key of the address with the name of the direction that was read from a file.
 FILE = "vector"
 USUAL = 2.0  # what is shown until a strength is chosen
-LONGEST_LIST, HEIGHT = 20_000, 340
+LONGEST_LIST = 20_000
+HEIGHT = 340
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
 
 

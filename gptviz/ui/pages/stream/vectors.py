@@ -26,8 +26,10 @@ from gptviz.ui.views.read import read_by
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
-_HEIGHT, _MAP_HEIGHT = 470, 460
-DIRECTION, AS_IS = "direction alone", "as they are"
+_HEIGHT = 470
+_MAP_HEIGHT = 460
+DIRECTION = "direction alone"
+AS_IS = "as they are"
 ALL = "all"
 # The keys of the address that only the controls of the map have.
 OF_MAP = ("layer", "method", "vectors", "seed", "seeds")
@@ -80,7 +82,8 @@ def position_control(subject: Subject, asked: Asked[StreamSummary]) -> int | Non
 
     The choice stands in the address as `position`. A click on the chosen one gives it up.
     """
-    seen, tokens = asked.value, labels(asked)
+    seen = asked.value
+    tokens = labels(asked)
     values = whole(seen.positions.start, seen.positions[-1])
     index = controls.linked(
         "position",
@@ -155,7 +158,8 @@ def who_writes_most(asked: Asked[StreamSummary]) -> str:
     if not seen.writers:
         return ""
     median = interp.at_position(shares_of(asked), None).values[0]
-    most, least = int(median.argmax()), int(median.argmin())
+    most = int(median.argmax())
+    least = int(median.argmin())
     if most == least:
         return ""
     return (
@@ -216,14 +220,17 @@ def map_of(
     subject: Subject, asked: Asked[StreamSummary], chosen: MapChoice, index: int | None
 ) -> LabelledArray:
     """The positions as points, with what the picture loses; the numbers of the picture."""
-    seen, tokens = asked.value, labels(asked)
+    seen = asked.value
+    tokens = labels(asked)
     by_layer, pictures = maps_of(asked, chosen.unit)
-    picture, made = pictures[chosen.layer], replace(chosen, method="PCA", seed=0, compared=False)
+    picture = pictures[chosen.layer]
+    made = replace(chosen, method="PCA", seed=0, compared=False)
     if chosen.method != "PCA":
         bent = replace(chosen, compared=False)
         ready = projections.finished(placing_of(asked, bent), chosen.method)
         picture, made = (picture, made) if ready is None else (ready, bent)
-    vectors, kinds = by_layer[chosen.layer], list(map(subject.lm.tokenizer.kind_of, seen.ids))
+    vectors = by_layer[chosen.layer]
+    kinds = list(map(subject.lm.tokenizer.kind_of, seen.ids))
     lengths = lengths_of(asked)
     near = (
         embeddings.neighbours(vectors, tokens, index, count=5).ids
@@ -292,7 +299,9 @@ def maps_of(asked: Asked[StreamSummary], unit: bool) -> tuple[list[Vectors], lis
 def placing_of(asked: Asked[StreamSummary], chosen: MapChoice) -> Placing:
     """A picture by t-SNE or UMAP, computed once for all sessions."""
     by_layer, pictures = maps_of(asked, chosen.unit)
-    tokens, vectors, like = labels(asked), by_layer[chosen.layer], pictures[chosen.layer]
+    tokens = labels(asked)
+    vectors = by_layer[chosen.layer]
+    like = pictures[chosen.layer]
     return begun(
         lambda: interp.map_after(vectors, tokens, chosen.method, chosen.seed, like), len(tokens)
     )
@@ -309,7 +318,8 @@ def trust_of(asked: Asked[StreamSummary], chosen: MapChoice) -> tuple[float, int
 
 def tries(asked: Asked[StreamSummary]) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
-    seen, offers = asked.value, list[Try]()
+    seen = asked.value
+    offers = list[Try]()
     if not seen.writers:
         return offers
     # A position whose vector becomes far longer than the others.

@@ -128,7 +128,8 @@ def show(
     """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much
     the loss rises without each. The unit `example` is framed.
     """
-    lm, units = subject.lm, heads_and_mlps(subject.lm.model.config)
+    lm = subject.lm
+    units = heads_and_mlps(subject.lm.model.config)
     has = {made.unit: made.text for made in (edit(text, lm.model.config) for text in lm.edits)}
     of = fingerprint(subject.key, text, to)
 
@@ -279,7 +280,8 @@ def tries(
     """The suggestions; `before` is the loss without edits, `without` that without each head and
     MLP, as far as it is known.
     """
-    unit, offers = unit_of(subject.lm), known(subject)
+    unit = unit_of(subject.lm)
+    offers = known(subject)
     heads = {one: value for one, value in without.items() if one.is_head}
     if heads:
         most = max(heads, key=heads.__getitem__)

@@ -102,9 +102,11 @@ def compare(subject: Subject) -> Shown:
             st.caption(summary(cut_text, len(read[one].ids), subject.prompt))
     st.markdown("**What languages cost**")
     dear = times(costs_by_name)
-    dearest, lacking = [], []
+    dearest = []
+    lacking = []
     for name, column in zip(costs_by_name, dear.values.T, strict=True):
-        gone, most = np.isnan(column), "none can be read"
+        gone = np.isnan(column)
+        most = "none can be read"
         if not gone.all():
             most = (
                 f"most in {dear.axes[0].labels[np.nanargmax(column)]}, {np.nanmax(column):.1f} "
@@ -113,7 +115,8 @@ def compare(subject: Subject) -> Shown:
         dearest.append(f"with {name} {most}")
         if gone.any():
             lacking.append(f"{name} cannot read {', '.join(np.array(dear.axes[0].labels)[gone])}")
-    said, no_bar = "; ".join(dearest), f"No bar: {'; '.join(lacking)}." if lacking else ""
+    said = "; ".join(dearest)
+    no_bar = f"No bar: {'; '.join(lacking)}." if lacking else ""
     show_figure(
         figures.costs(dear, theme(), height=320),
         key="languages",

@@ -79,15 +79,14 @@ WAYS: Final = {
     "cut a word it takes the one whose probabilities have the largest product.",
 }
 NUMBER: Final = whole(0, 10**6)
-COMMON, RARE = "the king and the queen", "the unicorn and the porcupine"
+COMMON = "the king and the queen"
+RARE = "the unicorn and the porcupine"
 
 
 def cut(subject: Subject) -> Shown:
     """The text on screen as tokens, and how one word of it was put together."""
-    shown_pieces, tokenizer = (
-        with_template(subject, pieces_of(subject.key, subject.prompt)),
-        subject.lm.tokenizer,
-    )
+    shown_pieces = with_template(subject, pieces_of(subject.key, subject.prompt))
+    tokenizer = subject.lm.tokenizer
     number = _word(shown_pieces)
     chosen = next(place for place, piece in enumerate(shown_pieces) if piece.word == number)
     strip(
@@ -100,7 +99,8 @@ def cut(subject: Subject) -> Shown:
     st.caption(summary(shown_pieces, len(subject.encoding.ids), subject.prompt))
     st.markdown("**How a word is cut**")
     # Each word of the text as its tokens show it, by its number.
-    data, labels = dict[int, bytes](), dict[int, str]()
+    data = dict[int, bytes]()
+    labels = dict[int, str]()
     for piece in shown_pieces:
         data[piece.word] = data.get(piece.word, b"") + piece.data
         labels[piece.word] = labels.get(piece.word, "") + piece.label
@@ -349,7 +349,8 @@ lm.tokenizer.merging([piece.id for piece in pieces])  # the merges that made the
 
 def tries(subject: Subject) -> list[Try]:
     """The suggestions for this model; every number is counted with its tokenizer."""
-    tokenizer, texts = subject.lm.tokenizer, examples()
+    tokenizer = subject.lm.tokenizer
+    texts = examples()
     offers = []
     if tokenizer.way in ("merges", "longest pieces", "likeliest pieces"):
         common, rare = (cost(tokenizer, text).tokens for text in (COMMON, RARE))
@@ -359,7 +360,8 @@ def tries(subject: Subject) -> list[Try]:
             "rare ones are put together."
         )
         offers.append(Try("Rare words", notice, {"view": CUT, "prompt": RARE}))
-    own, other = cost(tokenizer, texts[FIRST]), cost(tokenizer, texts["Hindi"])
+    own = cost(tokenizer, texts[FIRST])
+    other = cost(tokenizer, texts["Hindi"])
     notice = (
         f"The same sentences take {own.tokens} tokens in {FIRST} and {other.tokens} in Hindi. See "
         "what others cost."

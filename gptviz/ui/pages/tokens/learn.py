@@ -28,7 +28,9 @@ from gptviz.ui.widgets.tables import show_table
 
 from .cut import first, played, strip, summary
 
-OTHER, FROM, MOST = "other", "learned_from", "learn"
+OTHER = "other"
+FROM = "learned_from"
+MOST = "learn"
 LEARNED: Final = "learned here, from a text"
 LONGEST_OWN = 1_000_000
 MERGES: Final = (50, 100, 200, 500, 1_000, 2_000, 5_000)

@@ -78,7 +78,8 @@ ABOUT_DATA: dict[Kind, str] = {
 }
 # In the address, whether a second model is trained on another text, and the experiment that shows
 # best what this does.
-TWO, TWO_PLAN = "two_texts", "jobs"
+TWO = "two_texts"
+TWO_PLAN = "jobs"
 _TWIN = "_b"  # the end of the keys of the controls of the second text
 ROWS = 4  # of the batch
 MOST_PLACES = 128
@@ -141,7 +142,8 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         ValueError: the data cannot be used.
         OSError: the data cannot be had.
     """
-    kind, end = plan.config.kind, _TWIN if twin else ""
+    kind = plan.config.kind
+    end = _TWIN if twin else ""
     if data in TASKS:
         with folded:
             return _task(data, twin=twin)
@@ -196,7 +198,8 @@ def _task(name: str, *, twin: bool) -> Source:
         st.caption(usual.sentence)
         limits = usual.limits()
         for field, info in field_infos(type(usual)).items():
-            default, key = getattr(usual, field), key_of(f"{name}_{field}{end}")
+            default = getattr(usual, field)
+            key = key_of(f"{name}_{field}{end}")
             if field not in limits:
                 settings[field] = controls.text(
                     info.label, default, key=key, help=info.help, longest=LONGEST_TEXT, lasting=True
@@ -204,7 +207,8 @@ def _task(name: str, *, twin: bool) -> Source:
                 continue
             # which may hang on other settings: the task itself has the last word
             low, high = limits[field]
-            low, high = min(low, 1), max(high, MOST_SETTING)
+            low = min(low, 1)
+            high = max(high, MOST_SETTING)
             addresses.takes(key, whole(low, high))
             look: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params"}
             settings[field] = int(st.number_input(info.label, low, high, default, 1, **look))
@@ -251,7 +255,8 @@ def data_button(planned: PlannedRun, label: str = "Look at the data") -> None:
 
 def look_at(planned: PlannedRun) -> None:
     """The statistics of the data, and the first rows that this run will read."""
-    source, config = planned.source, planned.config
+    source = planned.source
+    config = planned.config
     if source is None or config is None:
         return
     try:

@@ -12,11 +12,9 @@ from gptviz.ui.views import held_out
 from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
 from gptviz.ui.widgets import controls, jobs
 
-SIZES, ACTIVE, STEPS = (
-    ("128", "256", "512", "1024", "2048"),
-    ("4", "8", "16", "32", "64"),
-    ("500", "2000", "8000"),
-)
+SIZES = ("128", "256", "512", "1024", "2048")
+ACTIVE = ("4", "8", "16", "32", "64")
+STEPS = ("500", "2000", "8000")
 
 
 def fitted_here(device: str) -> None:

@@ -67,7 +67,8 @@ SIZES_IN_SIGHT = ("n_layer", "n_head", "d_model", "context_length")
 RECIPE_IN_SIGHT = ("steps", "batch_size", "learning_rate")
 # a name too long for a model gets a message, which says more than a field that takes no more
 LONGEST_NAME = 400
-_SHOWN, _STARTED = "plan shown", "a run was started"
+_SHOWN = "plan shown"
+_STARTED = "a run was started"
 
 
 def form(device: str) -> PlannedRun:
@@ -151,7 +152,9 @@ def _follow(name: str, plan: Plan) -> None:
 
 def _choices(name: str, plan: Plan, source: Source | None, problem: str | None) -> Choices:
     """The folded controls of the model and the recipe, and all that was chosen."""
-    tokenizer, vocabulary, architecture = plan.tokenizer, plan.config.vocab_size, dict[str, Any]()
+    tokenizer = plan.tokenizer
+    vocabulary = plan.config.vocab_size
+    architecture = dict[str, Any]()
     with st.popover("Model"):
         begin = _begin(plan)
         if begin == FRESH:
@@ -181,7 +184,8 @@ def _choices(name: str, plan: Plan, source: Source | None, problem: str | None) 
                     "How many tokens are learned at most. If the tokens are words, the most "
                     "frequent ones are learned."
                 )
-                fewest, usual = FEWEST_TOKENS[tokenizer], usual_vocabulary(plan, tokenizer)
+                fewest = FEWEST_TOKENS[tokenizer]
+                usual = usual_vocabulary(plan, tokenizer)
                 key = key_of("vocabulary")
                 addresses.takes(key, whole(fewest, MOST_TOKENS))
                 look: dict[str, Any] = {"key": key, "help": about, "bind": "query-params"}
@@ -232,7 +236,8 @@ def experiment_list(device: str) -> None:
 @st.cache_data(max_entries=128, ttl=600, show_spinner="Working out how long each takes")
 def time_of(name: str, device: str) -> str:
     """How long an experiment takes on `device`, as it is planned."""
-    plan, absent = PLANS[name], {offer.name for offer in corpora() if not offer.ready}
+    plan = PLANS[name]
+    absent = {offer.name for offer in corpora() if not offer.ready}
     source = None if plan.data in absent else source_named(plan.data, plan.fraction)
     expected = estimate_of(
         PlannedRun(name, plan, source, None, plan.recipe, {}, plan.config, None, None), device

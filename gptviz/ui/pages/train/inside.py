@@ -51,10 +51,8 @@ def look_inside(name: str, device: str) -> None:
     `prompt` below them.
     """
     try:
-        config, card = (
-            checkpoints.read_config(checkpoints.find(name)),
-            checkpoints.read_card(checkpoints.find(name)),
-        )
+        config = checkpoints.read_config(checkpoints.find(name))
+        card = checkpoints.read_card(checkpoints.find(name))
     except checkpoints.CheckpointError as error:
         st.text(str(error))
         return
@@ -165,7 +163,8 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
         return
     read = attention.stack_read(read_prompt(key, lm, prompt, default), head.stack)
     # The model may have changed since the controls were drawn.
-    block, number = min(head.block, n_layer - 1), min(head.head, config.n_head - 1)
+    block = min(head.block, n_layer - 1)
+    number = min(head.head, config.n_head - 1)
     reading = attention.reading_of(key, read, block)
     pattern = one_head(
         reading.patterns, block - reading.first, number, [*map(lm.tokenizer.label, read.ids)]

@@ -83,7 +83,8 @@ LARGEST: dict[str, float] = {
 }
 # A control of Streamlit includes its limits. Where a field excludes one, its control ends this far
 # from it.
-ABOVE, BELOW = 1e-7, 1e-4
+ABOVE = 1e-7
+BELOW = 1e-4
 # The meaning of 0 in the control of a field that may also be left out.
 ZERO = {"d_head": "0: width ÷ heads", "minutes": "0: steps"}
 HEAD_WITHOUT_LABELS = "unembed"
@@ -148,7 +149,10 @@ def planned_run(
         and bool(token_kinds(choices.plan.config.kind, choices.source))
     )
     plan = replace(choices.plan, tokenizer=choices.tokenizer, begin=None)
-    recipe, config, base, problem = plan.recipe, None, None, choices.problem
+    recipe = plan.recipe
+    config = None
+    base = None
+    problem = choices.problem
     changes: dict[str, object] = {}
     try:
         recipe = recipe_of(choices.recipe)
@@ -277,7 +281,8 @@ def field_controls(
         fold = folded(group, icon=icon, key=f"fields {inside[0].name}", is_needed=is_asked)
         with fold or nullcontext():
             for info in inside:
-                value, has_effect = values[info.name], _has_effect(info, infos, chosen)
+                value = values[info.name]
+                has_effect = _has_effect(info, infos, chosen)
                 chosen[info.name] = (
                     _usual(info, value)
                     if fold is None
@@ -288,10 +293,8 @@ def field_controls(
 
 def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
     """The control of one field, beginning with `value`; what was chosen in it."""
-    key, label = (
-        key_of(info.name),
-        f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label,
-    )
+    key = key_of(info.name)
+    label = f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label
     if info.kind == "switch":
         addresses.takes(key, ON_OR_OFF)
         return st.toggle(
@@ -336,7 +339,8 @@ def limits(info: FieldInfo) -> tuple[float | None, float | None]:
     """The least and the largest number that the control of a field takes, or None if there is no
     limit.
     """
-    low, high = info.low, LARGEST.get(info.name, info.high)
+    low = info.low
+    high = LARGEST.get(info.name, info.high)
     if info.name in ZERO:
         low = 0
     elif info.name == "n_encoder_layer":  # only a model with an encoder has this control
@@ -384,7 +388,8 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
 
 def changes_of(planned: PlannedRun) -> str:
     """The differences from the experiment as it is planned, in words; empty if there are none."""
-    recipe, usual = planned.recipe.to_dict(), planned.plan.recipe.to_dict()
+    recipe = planned.recipe.to_dict()
+    usual = planned.plan.recipe.to_dict()
     differ = [
         (info.label, recipe[name], usual[name])
         for name, info in field_infos(Recipe).items()

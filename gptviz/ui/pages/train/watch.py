@@ -330,10 +330,8 @@ def draw_loss(run: WatchedRun) -> Drawn:
                 if run.is_active and not watched_run(name).is_active
                 else other
             )
-    log_steps, log_loss = (
-        bool(st.session_state.get("log_steps")),
-        bool(st.session_state.get("log_loss")),
-    )
+    log_steps = bool(st.session_state.get("log_steps"))
+    log_loss = bool(st.session_state.get("log_loss"))
     figure = curves.losses(
         drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run)
     )
@@ -378,13 +376,11 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
 
 def numbers_line(run: WatchedRun) -> str:
     """The losses, the accuracy and the speed of the run, in a line of Markdown."""
-    parts, step, last, card, kind = (
-        list[str](),
-        run.step,
-        run.evaluation,
-        run.card,
-        MODEL_KINDS[run.kind or "decoder"],
-    )
+    parts = list[str]()
+    step = run.step
+    last = run.evaluation
+    card = run.card
+    kind = MODEL_KINDS[run.kind or "decoder"]
     if step and step.loss is not None:
         parts.append(f"training loss {small(step.loss, 3)}")
     loss = card.validation_loss if last is None else last.loss
@@ -460,7 +456,8 @@ def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
     """What the run learns from: the name of its text, or its task with the settings in which its
     twin's task differs.
     """
-    task, other = task_of(run.card.source), task_of(twin.card.source)
+    task = task_of(run.card.source)
+    other = task_of(twin.card.source)
     if task is None:
         return run.card.corpus or "its data"
     if other is None or other.name != task.name or other == task:
@@ -497,11 +494,13 @@ def tries(watched: str, plan_name: str) -> list[Try]:
     """The suggestions for the model watched and the experiment in the form, as far as their models
     are here.
     """
-    offers, sudden = list[Try](), "induction"
+    offers = list[Try]()
+    sudden = "induction"
     folder = None if watched == sudden else checkpoints.folder_of(sudden)
     if folder is not None and len((curve := curve_of(folder)).validation) > 2:
         # The two evaluations in a row between which the validation loss falls most.
-        steps, losses = curve.validation_steps, curve.validation
+        steps = curve.validation_steps
+        losses = curve.validation
         before = int(np.argmin(np.diff(losses)))
         notice = (
             f"“{sudden}” was trained for {steps[-1]:,.0f} steps, and "
@@ -607,7 +606,8 @@ def _draw_steps(label: str, field: str, unit: str) -> Chart:
         if not run.log:
             return None
         known = curve_points(run.log, "step", field)
-        steps, values = [step for step, _ in known], [value for _, value in known]
+        steps = [step for step, _ in known]
+        values = [value for _, value in known]
         figure = curves.values(
             label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_until(run)
         )

@@ -141,7 +141,8 @@ def watched_run(name: str) -> WatchedRun:
         recipe = read_run(folder).recipe
     except RunError:
         recipe = None
-    log, card = log_of(folder), checkpoints.read_card(folder)
+    log = log_of(folder)
+    card = checkpoints.read_card(folder)
     return WatchedRun(
         folder,
         read_status(folder),

@@ -56,8 +56,10 @@ def ask_beams(subject: Subject) -> Asked[Beams]:
 
 def show_tree(subject: Subject, asked: Asked[Beams]) -> None:
     """The tree, with the path of the best answer."""
-    search, width = asked.value, dict(asked.settings)["width"]
-    best, nodes = search.best, _drawn(asked)
+    search = asked.value
+    width = dict(asked.settings)["width"]
+    best = search.best
+    nodes = _drawn(asked)
     alt = (
         f"A beam search of width {width}: {counted(len(nodes) - 1, 'candidate')}, "
         f"{counted(len(search.finished), 'answer')}. "
@@ -72,7 +74,8 @@ def show_tree(subject: Subject, asked: Asked[Beams]) -> None:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _drawn(asked: Asked[Beams]) -> tuple[beams.DrawnNode, ...]:
     """The nodes of a search as the tree draws them."""
-    tokenizer, search = language_model(asked.key).tokenizer, asked.value
+    tokenizer = language_model(asked.key).tokenizer
+    search = asked.value
     return tuple(
         beams.DrawnNode(
             node.parent,

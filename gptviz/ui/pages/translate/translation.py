@@ -145,7 +145,8 @@ def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
     """The control `output`: the model's own answer, drawn by `sampling` if given, unless another
     output is typed.
     """
-    tokens, own = special_tokens_of(subject), answer_of(subject, sampling)
+    tokens = special_tokens_of(subject)
+    own = answer_of(subject, sampling)
     typed = controls.text(
         "Output",
         key="output",
@@ -318,7 +319,8 @@ def _one_wrong(translation: Translation) -> tuple[str, int] | None:
     text reads so.
     """
     subject = translation.subject
-    tokens, answer = special_tokens_of(subject), answer_of(subject).ids
+    tokens = special_tokens_of(subject)
+    answer = answer_of(subject).ids
     most = longest_answer(subject.lm.model.config)
     if not answer:
         return None

@@ -24,7 +24,9 @@ class Visitors:
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock, self._seen, self._lock = clock, dict[str, float](), Lock()
+        self._clock = clock
+        self._seen = dict[str, float]()
+        self._lock = Lock()
 
     def count(self, session: str) -> int:
         """How many sessions there are now: this one, and those that asked for something within
@@ -36,7 +38,8 @@ class Visitors:
             return len(self._seen)
 
 
-_visitors, _cores = Visitors(), FreeCores()
+_visitors = Visitors()
+_cores = FreeCores()
 
 
 @cache

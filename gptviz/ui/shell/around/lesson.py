@@ -44,8 +44,11 @@ KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
 _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rwh])")
 # What became of a question, as the address says it: answered, or answered wrong once, so that its
 # hint is shown.
-RIGHT, WRONG, HINTED = "r", "w", "h"
-MOST_ANSWERS, MOST_SHOWN = 200, 8
+RIGHT = "r"
+WRONG = "w"
+HINTED = "h"
+MOST_ANSWERS = 200
+MOST_SHOWN = 8
 # What counts where a class answers a question.
 RULE = "Each browser has one voice: its last answer before the result is shown."
 # The key of the session's state with the answered questions of every lesson that was open, by its
@@ -80,10 +83,8 @@ class OpenLesson:
         """The lesson after a question of this step was answered: a first wrong answer shows its
         hint, if it has one.
         """
-        asked, is_first = (
-            self.lesson.steps[self.step].questions[number],
-            (self.step, number) not in self.done,
-        )
+        asked = self.lesson.steps[self.step].questions[number]
+        is_first = (self.step, number) not in self.done
         became = RIGHT if right else HINTED if asked.hint and is_first else WRONG
         return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): became})
 
@@ -187,7 +188,8 @@ def is_asked() -> bool:
 
 def panel() -> bool:
     """Show the lesson that is open; whether there is one."""
-    asked, open_lesson = st.query_params.get(LESSON), opened()
+    asked = st.query_params.get(LESSON)
+    open_lesson = opened()
     addresses.takes(LESSON, one_of(lessons().lessons))
     if open_lesson is None:
         if asked is not None:
@@ -321,7 +323,8 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
     if question.kind == "state":
         given, is_checked = _chosen(question, key, open_lesson.lesson.steps[open_lesson.step].page)
     else:
-        given, is_checked = _given(question, key), pressed("Check", key=f"check {key}")
+        given = _given(question, key)
+        is_checked = pressed("Check", key=f"check {key}")
     if is_checked:
         try:
             answer = _answer(question, about)
@@ -361,11 +364,13 @@ def _of_the_class(question: votes.Question) -> None:
     total = f"In all {len(ballot.answers):,}."
     if not ballot.is_shown:
         st.caption(f"**Answers of the class**, without names. {total} {RULE} Yours is not counted.")
-        label, act = "Show the result", votes.show
+        label = "Show the result"
+        act = votes.show
     else:
         said = [f"{in_quotes(answer)} {count:,}" for answer, count in ballot.counted[:MOST_SHOWN]]
         st.caption(f"**Answers of the class**: {', '.join(said) or 'none'}. {total}")
-        label, act = "Ask again", votes.ask_again
+        label = "Ask again"
+        act = votes.ask_again
     st.button(
         label,
         key=f"result {question}",

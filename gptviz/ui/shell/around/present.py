@@ -16,7 +16,8 @@ from ..subject import on_screen
 
 PRESENT = "present"
 # Its values: larger type, no menu; and without the controls too.
-LARGE, VIEW_ONLY = "1", "view"
+LARGE = "1"
+VIEW_ONLY = "view"
 # The longest link that a QR code can hold, in characters.
 LONGEST_LINK = 2_000
 HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
@@ -70,7 +71,8 @@ def controls() -> None:
     """The tools of a speaker: buttons that start and end the presentation and fold the controls,
     and the list of keys.
     """
-    on, only = is_presenting(), is_view_only()
+    on = is_presenting()
+    only = is_view_only()
     st.markdown("**Present**")
     with st.container(horizontal=True):
         label = "Leave the presentation" if on else "Larger type, no menu"

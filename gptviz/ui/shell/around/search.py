@@ -37,7 +37,8 @@ class Entry(NamedTuple):
 
 def entries() -> Iterator[Entry]:
     """All that can be found now."""
-    models, every = checkpoints.folders(), lessons().lessons.values()
+    models = checkpoints.folders()
+    every = lessons().lessons.values()
     # The pages, and those that open on a model of their own also with that model, whatever the
     # reader has chosen.
     for page in PAGES.values():

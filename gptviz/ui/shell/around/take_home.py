@@ -33,8 +33,10 @@ PATIENCE = 300  # seconds
 # Writing a file takes a core and as much memory as its page. Requests that wait occupy some of the
 # few threads that Streamlit has for all visitors, so only few may wait; further ones are refused at
 # once.
-AT_ONCE, MOST_WAITING = 2, 2
-_places, _asked = BoundedSemaphore(AT_ONCE), BoundedSemaphore(AT_ONCE + MOST_WAITING)
+AT_ONCE = 2
+MOST_WAITING = 2
+_places = BoundedSemaphore(AT_ONCE)
+_asked = BoundedSemaphore(AT_ONCE + MOST_WAITING)
 
 
 def take_home(page: str, decoder: str | None) -> None:

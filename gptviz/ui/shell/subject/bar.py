@@ -56,10 +56,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         )
         st.stop()
     look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
-    bar, about = (
-        st.container(key="one-line-subject", **look),
-        st.container(key="about-the-model", **look),
-    )
+    bar = st.container(key="one-line-subject", **look)
+    about = st.container(key="about-the-model", **look)
     notices = st.container()
     tries.here()
     controls.notices_in(notices)
@@ -101,7 +99,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         with about:
             chat_turn_button(card.chat, prompt)
     controls.notices_in()
-    device, precision = device_box(), precision_box()
+    device = device_box()
+    precision = precision_box()
     controls.notices_in(notices)
     try:
         key = model_key(name, device, step, precision)
@@ -145,7 +144,8 @@ def explain_wrong_kind(name: str, kind: ModelKind) -> None:
     """Say that the page is not about models of this `kind`, that of the model called `name`. Links
     lead to the page about them, and to a model for this page.
     """
-    page, suitable_page = frame.current_page(), frame.page_about(kind.name)
+    page = frame.current_page()
+    suitable_page = frame.page_about(kind.name)
     wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
     st.info(
         f"{escaped(name)} is {kind.with_article}: it {kind.does}. This page is about a model that "
@@ -253,7 +253,8 @@ def read_prompt(
         prompt = prompt[:most]
     encoding = reading.encoded(lm, prompt, "until the prompt is changed, the default one is shown")
     if encoding is None:
-        prompt, encoding = default, reading.encoded(lm, default, "open another model above")
+        prompt = default
+        encoding = reading.encoded(lm, default, "open another model above")
         if encoding is None:
             st.stop()
     elif len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
@@ -307,7 +308,8 @@ def _read_in_seconds(subject: Subject) -> Subject:
     """The subject with as much of its prompt as is read in some seconds, or with all of it if the
     reader asks for that.
     """
-    config, count = subject.lm.model.config, len(subject.seen)
+    config = subject.lm.model.config
+    count = len(subject.seen)
     most = long_prompts.read_in_seconds(config)
     if count <= most:
         return subject

@@ -13,7 +13,8 @@ from gptviz.ui.widgets import capitalised, escaped
 
 # A character that no text contains, in place of the message; the key of the session's state for why
 # a message was refused.
-_MESSAGE, _REFUSED = "\ue5f7", "chat turn refused"
+_MESSAGE = "\ue5f7"
+_REFUSED = "chat turn refused"
 
 
 @dataclass(frozen=True)

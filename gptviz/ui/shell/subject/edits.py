@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 # The keys of the address: the edits, separated by commas, and the reference text of those that need
 # one.
-EDITS, TEXT = "edits", "edit_text"
+EDITS = "edits"
+TEXT = "edit_text"
 LONGEST_TEXT = 20_000
 # The unit of the edit that is the strength of a LoRA adapter, and the strength without an edit.
-ADAPTER, TUNED = "adapter", 1.0
+ADAPTER = "adapter"
+TUNED = 1.0
 
 
 def asked() -> tuple[str, ...]:
@@ -147,7 +149,8 @@ def number_slider(
     unit, given by its name, is edited to on all pages, and `usual` without an edit. `look` are
     other arguments of `st.slider`.
     """
-    at, key = strength_of(asked(), unit, usual), f"strength of the {unit}"
+    at = strength_of(asked(), unit, usual)
+    key = f"strength of the {unit}"
     st.session_state[key] = at
     bar.slider(
         label,
@@ -201,7 +204,8 @@ def text_box(default: str) -> str:
 def warn_of_refused(name: str, fitted: Fitting) -> None:
     """Name the edits that do not apply to the model called `name`, and why."""
     if fitted.rejected:
-        shown, more = fitted.rejected[:5], len(fitted.rejected) - 5
+        shown = fitted.rejected[:5]
+        more = len(fitted.rejected) - 5
         lines = "".join(f"\n- {escaped(line)}" for line in shown) + (
             f"\n- and {more:,} more" if more > 0 else ""
         )

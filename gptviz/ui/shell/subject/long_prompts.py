@@ -21,7 +21,8 @@ from gptviz.text import Encoding
 
 # A pass of more operations takes a usual processor more than about ten seconds, and a page may need
 # several.
-MOST_OPERATIONS, FEWEST_TOKENS = 10**12, 256
+MOST_OPERATIONS = 10**12
+FEWEST_TOKENS = 256
 # The number of beginnings that are tried: a text that begins at another token may be read as other
 # tokens.
 BEGINNINGS = 32
@@ -70,7 +71,8 @@ def too_little_memory(config: Config, tokens: int, device: str) -> str | None:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _operations_per_second(device: str, this_period: int) -> float:
-    one, seconds = torch.ones(SIDE, SIDE, device=device), []
+    one = torch.ones(SIDE, SIDE, device=device)
+    seconds = []
     for _ in range(4):
         begun = perf_counter()
         float((one @ one)[0, 0])

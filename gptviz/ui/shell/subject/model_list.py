@@ -16,7 +16,8 @@ from gptviz.runs.card import Card
 from gptviz.runs.manage import is_own
 from gptviz.ui.widgets import escaped
 
-YOURS, OTHERS = "Yours", "Others"
+YOURS = "Yours"
+OTHERS = "Others"
 _OPEN = "all models"
 
 

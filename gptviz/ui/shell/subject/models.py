@@ -31,10 +31,13 @@ if TYPE_CHECKING:
 
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file
 # twice. Of a larger model only one snapshot is kept.
-MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
+MOST_SNAPSHOTS = 128
+MOST_BYTES = 256 * 2**20
 # The number of models that stay open: a class looks at many small ones at a time. A small model's
 # file has at most `SMALL` bytes.
-SMALL, MOST_SMALL, MOST_LARGE = 16 * 2**20, 32, 3
+SMALL = 16 * 2**20
+MOST_SMALL = 32
+MOST_LARGE = 3
 
 
 @dataclass(frozen=True)

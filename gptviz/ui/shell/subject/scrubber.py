@@ -29,7 +29,8 @@ R = TypeVar("R")
 LAST = "last"
 # Limits of a comparison over all of training: the number of snapshots, and the sum of their
 # parameters.
-MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
+MOST_COMPARED = 128
+MOST_PARAMETERS = 64_000_000
 
 ABOUT = """The model as it was after this many steps of its training; “last” is the model as it was saved last. All pages follow.
 The arrow keys move the slider too. The loss is the validation loss in nats per token, from the evaluation nearest to this step
