@@ -34,7 +34,9 @@ def _names() -> Any:
 
 def __getattr__(name: str) -> Any:
     get, _, every = _names()
-    return every if name == "__all__" else get(name)
+    if name == "__all__":
+        return every
+    return get(name)
 
 
 def __dir__() -> list[str]:

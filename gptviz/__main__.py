@@ -21,7 +21,10 @@ from .commands.printing import show
 from .machine import terminal
 
 # The help names the command as the user called it.
-PROGRAM = "gptviz" if Path(sys.argv[0]).stem == "gptviz" else "python -m gptviz"
+if Path(sys.argv[0]).stem == "gptviz":
+    PROGRAM = "gptviz"
+else:
+    PROGRAM = "python -m gptviz"
 
 
 def parser() -> Parser:

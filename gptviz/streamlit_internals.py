@@ -118,7 +118,9 @@ def serve(meanwhile: Callable[[], None]) -> None:
 def session() -> str | None:
     """The session whose page this thread runs, or None if it runs none."""
     context = get_script_run_ctx(suppress_warning=True)
-    return context.session_id if context else None
+    if context:
+        return context.session_id
+    return None
 
 
 def is_fragment() -> bool:
@@ -155,7 +157,9 @@ def browser() -> str | None:
     from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
     number, _ = decode_xsrf_token_string(context.cookies.get("_streamlit_xsrf", ""))
-    return None if number is None else number.hex()
+    if number is None:
+        return None
+    return number.hex()
 
 
 def page_and_query() -> tuple[str, str]:
@@ -163,7 +167,9 @@ def page_and_query() -> tuple[str, str]:
     empty if it runs none.
     """
     context = get_script_run_ctx(suppress_warning=True)
-    return (context.page_script_hash, context.query_string) if context else ("", "")
+    if context:
+        return (context.page_script_hash, context.query_string)
+    return ("", "")
 
 
 def is_drawn_before() -> bool:
@@ -261,7 +267,10 @@ class Element:
         self._node = node
         self.message = node.proto
         #: the elements of a container, or None for another element
-        self.inside = None if children is None else [Element(child) for child in children.values()]
+        if children is None:
+            self.inside = None
+        else:
+            self.inside = [Element(child) for child in children.values()]
         #: the kind of a container, such as "expander"; else the name of the element's message, such
         #: as "Markdown"
         self.kind: str = type(node.proto).__name__ if children is None else node.type
@@ -302,11 +311,10 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
     at.session_state[READ_AS_A_WHOLE] = True
     at.run()
     failed = [exception.message for exception in at.exception]
-    rejected = (
-        {}
-        if failed
-        else address_values.rejected(name, query, at.session_state[address_values.NOTED])
-    )
+    if failed:
+        rejected = {}
+    else:
+        rejected = address_values.rejected(name, query, at.session_state[address_values.NOTED])
     return PageRun(
         Element(at.main).inside or [], failed, [error.value for error in at.error], rejected
     )

@@ -17,7 +17,10 @@ picture = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     chosen = fitted.choice(subject)
     blocks_only = grid.blocks_only(subject)
-own = None if chosen is None or chosen.kind == "logit" else fitted.found(subject, chosen)
+if chosen is None or chosen.kind == "logit":
+    own = None
+else:
+    own = fitted.found(subject, chosen)
 if chosen is None or (chosen.kind != "logit" and own is None):
     close(PAGE)
     st.stop()

@@ -23,6 +23,6 @@ hint = (
 view = controls.select(
     "View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed"
 )
-shown = (cut if view == CUT else compare if view == COMPARE else learn)(subject)
+shown = {CUT: cut, COMPARE: compare}.get(view, learn)(subject)
 
 close(PAGE, tries(subject), *shown)

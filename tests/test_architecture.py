@@ -493,6 +493,33 @@ def test_only_one_function_cuts_a_text_into_lines() -> None:
     assert [path.name for path in files] == [], "use gptviz.machine.lines.lines_of"
 
 
+def test_unrelated_values_are_assigned_in_lines_of_their_own() -> None:
+    together = []
+    for file in FILES:
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+                targets = {ast.unparse(one) for one in getattr(node.targets[0], "elts", ())}
+                read = {
+                    ast.unparse(one) for one in ast.walk(node.value) if isinstance(one, ast.expr)
+                }
+                # of a swap, each value is another's target
+                is_plain = all(name.replace(".", "").isidentifier() for name in targets)
+                if targets and is_plain and not targets & read:
+                    together.append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert together == []
+
+
+def test_no_conditional_expression_stands_in_another() -> None:
+    nested = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in FILES
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.IfExp)
+        and any(isinstance(one, ast.IfExp) for one in (node.test, node.body, node.orelse))
+    ]
+    assert nested == []
+
+
 def test_no_room_has_more_nodes_than_its_budget() -> None:
     """To raise a budget takes a commit of its own that says why: `tests/nodes.py`."""
     over = {

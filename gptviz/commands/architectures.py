@@ -90,11 +90,9 @@ def _architecture(options: argparse.Namespace) -> Config:
         raise UsageError(
             f"{options.command.name} takes the name of a model or --preset PRESET, one of the two"
         )
-    return (
-        preset(options.preset)
-        if options.preset
-        else checkpoints.read_config(checkpoints.find(options.name))
-    )
+    if options.preset:
+        return preset(options.preset)
+    return checkpoints.read_config(checkpoints.find(options.name))
 
 
 def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:

@@ -49,11 +49,10 @@ def quantise(
         before, after = fewer.loss
         lines.append(f"loss over {fewer.text}: {nats(before)} → {nats(after)} nats")
     else:
-        why = (
-            "the held-out data are not here; give a text with --prompt"
-            if prompt is None
-            else "one token"
-        )
+        if prompt is None:
+            why = "the held-out data are not here; give a text with --prompt"
+        else:
+            why = "one token"
         lines.append(f"no loss: {why}")
     if moved is not None:
         mean = moved.mean()
@@ -112,11 +111,10 @@ def steer(
                 "one out; gptviz reads it too."
             ]
     _, plain, text = steered.texts
-    apart = (
-        ""
-        if math.isnan(way.separated)
-        else f"It tells {way.separated:.1%} of the held-out texts apart. "
-    )
+    if math.isnan(way.separated):
+        apart = ""
+    else:
+        apart = f"It tells {way.separated:.1%} of the held-out texts apart. "
     rows = [("without it", plain.strip()), (f"strength {strength:g}", text.strip())]
     lines: Lines = [
         Table(rows),

@@ -89,7 +89,9 @@ def one_line(message: object) -> str:
 
 def nats(loss: float) -> str:
     # a run that diverges may have a loss of forty digits
-    return f"{loss:.4f}" if loss < 1e6 else f"{loss:.4g}"
+    if loss < 1e6:
+        return f"{loss:.4f}"
+    return f"{loss:.4g}"
 
 
 def opened(options: argparse.Namespace, name: str | None = None) -> LanguageModel:
@@ -153,7 +155,9 @@ def text_of(path: str | None) -> str | None:
     """The text of a file, or of a corpus by name; None where none is named."""
     from gptviz.text import read_corpus
 
-    return None if path is None else read_corpus(path).text
+    if path is None:
+        return None
+    return read_corpus(path).text
 
 
 @contextmanager

@@ -101,7 +101,10 @@ def evaluate(
     content |= {"perplexity": perplexity} if per_token else {}
     content |= {} if source.floor is None else {"floor": source.floor}
     content |= {"edits": [edit.text for edit in made]} if made else {}
-    floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
+    if source.floor is None:
+        floor = ""
+    else:
+        floor = f" (no model gets below {source.floor:.4f})"
     said = f"loss {result.loss:.4f} nats per {source.unit}{floor}" + (
         f", perplexity {perplexity:.3f}" if per_token else ""
     )

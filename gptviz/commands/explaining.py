@@ -45,8 +45,14 @@ def attribute(
         "parts": [picked(part, "name", "value") for part in attribution.parts],
     }
     of = lm.answer_space.label
-    minus = "" if attribution.against is None else f" minus that of {of(attribution.against)}"
-    after = "" if attribution.position is None else f" after position {attribution.position}"
+    if attribution.against is None:
+        minus = ""
+    else:
+        minus = f" minus that of {of(attribution.against)}"
+    if attribution.position is None:
+        after = ""
+    else:
+        after = f" after position {attribution.position}"
     lines: Lines = [
         f"the logit of {of(attribution.token)}{minus}{after} is {attribution.logit:.4f}"
     ]
@@ -123,12 +129,18 @@ def circuit(
         "edges": edges,
         "check": picked(checked, "whole", "kept", "without", "probability"),
     }
-    minus = "" if graph.against is None else f" minus that of {label(graph.against)}"
+    if graph.against is None:
+        minus = ""
+    else:
+        minus = f" minus that of {label(graph.against)}"
     rows = [
         (f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}")
         for edge in edges
     ]
-    limit = "" if graph.reached else ": a larger share needs a graph too large to read"
+    if graph.reached:
+        limit = ""
+    else:
+        limit = ": a larger share needs a graph too large to read"
     lines: Lines = [
         f"the logit of {label(graph.token)}{minus} after position {graph.position} is "
         f"{graph.total:.4f}",

@@ -118,7 +118,10 @@ def _export_model(options: argparse.Namespace) -> Shown:
             )
         chosen = GGUFFormat(options.weights)
     to = options.out or Path(f"{folder.name}{chosen.ending}")
-    much = chosen.bytes(folder, snapshots=with_snapshots) if chosen.why_not(folder) is None else 0
+    if chosen.why_not(folder) is None:
+        much = chosen.bytes(folder, snapshots=with_snapshots)
+    else:
+        much = 0
     is_large = much > WORTH_SAYING
     if is_large:
         print(
@@ -186,7 +189,10 @@ def _export_page(options: argparse.Namespace) -> Shown:
         for key, value in (("model", options.model), ("prompt", options.prompt))
         if value is not None
     }
-    ending = "notebook" if options.out is not None and options.out.suffix == ".ipynb" else "html"
+    if options.out is not None and options.out.suffix == ".ipynb":
+        ending = "notebook"
+    else:
+        ending = "html"
     form = options.format or ending
     if form not in PAGE_FORMATS:
         raise UsageError(f"a page is written as {' or '.join(PAGE_FORMATS)}, not as {form}")

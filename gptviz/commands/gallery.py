@@ -65,11 +65,10 @@ def gallery(options: argparse.Namespace) -> Shown:
         write_gallery(options.out, exhibits, live=live, thumbnails=pictures)
     ):
         pictured = number + 1 - len(exhibits)
-        place = (
-            f"{number + 1} of {len(exhibits)}"
-            if pictured <= 0
-            else f"small picture {pictured} of {listed}"
-        )
+        if pictured <= 0:
+            place = f"{number + 1} of {len(exhibits)}"
+        else:
+            place = f"small picture {pictured} of {listed}"
         print(f"{place}: {exhibit.title}", file=sys.stderr, flush=True)
     files = [
         f"{name}.html"
@@ -117,8 +116,14 @@ def _pages() -> Iterator[Exhibit]:
         if page.has_model and "decoder" in page.kinds and page.name not in VIEWS:
             queries.append({"model": next(name for name in ALSO_ABOUT if name != page.opens_on)})
         for number, query in enumerate(queries):
-            name = page.name if number == 0 else f"{page.name}-{number + 1}"
-            title = page.title if number == 0 else f"{page.title}: {', '.join(query.values())}"
+            if number == 0:
+                name = page.name
+            else:
+                name = f"{page.name}-{number + 1}"
+            if number == 0:
+                title = page.title
+            else:
+                title = f"{page.title}: {', '.join(query.values())}"
             yield Exhibit(
                 name,
                 page.name,

@@ -82,9 +82,12 @@ def generate(options: argparse.Namespace) -> None:
     check_number(RANGES["max_new_tokens"], "--max-new-tokens", options.max_new_tokens)
     if options.beams is not None and options.beams > MOST_BEAMS:
         raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
-    temperature = (
-        0.0 if options.greedy else 1.0 if options.temperature is None else options.temperature
-    )
+    if options.greedy:
+        temperature = 0.0
+    elif options.temperature is None:
+        temperature = 1.0
+    else:
+        temperature = options.temperature
     sampling = Sampling(
         temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed
     )
@@ -157,11 +160,10 @@ def generate(options: argparse.Namespace) -> None:
 def _say_end(lm: LanguageModel, tokens: Sequence[int], ended: bool, is_whole: bool) -> None:
     """Say on stderr where the text ends by itself."""
     if ended or is_whole:
-        how = (
-            f"the model ended its text with {lm.tokenizer.label(tokens[-1])}"
-            if ended
-            else "a sequence of its task ends here"
-        )
+        if ended:
+            how = f"the model ended its text with {lm.tokenizer.label(tokens[-1])}"
+        else:
+            how = "a sequence of its task ends here"
         print(f"gptviz: {how}; with --go-on it writes on", file=sys.stderr)
 
 
@@ -178,7 +180,10 @@ def _speculate(
     drafted = DRAFTED if options.drafted is None else options.drafted
     ids = lm.tensor(encoding)
     grown = lm.speculation(ids, drafter, sampling, drafted=drafted, go_on=options.go_on)
-    left = sys.maxsize if options.go_on else lm.to_write(len(ids), sys.maxsize)
+    if options.go_on:
+        left = sys.maxsize
+    else:
+        left = lm.to_write(len(ids), sys.maxsize)
     begun = time.perf_counter()
     speculated = Speculated(tuple(grown.rounds(min(left, options.max_new_tokens))))
     rate = len(speculated.tokens) / max(time.perf_counter() - begun, 1e-9)

@@ -106,14 +106,19 @@ def import_(options: argparse.Namespace) -> Shown | None:
         **picked(made, "family", "parameters"),
         "notes": list(made.notes),
     }
-    compared = imports.examined(options.source, additions) if options.map and options.json else None
+    if options.map and options.json:
+        compared = imports.examined(options.source, additions)
+    else:
+        compared = None
     row |= {} if compared is None else compared.as_json()
-    at = (
-        options.source
-        if os.path.lexists(options.source)
-        else "their place in the cache of huggingface_hub"
-    )
-    where = f"stay at {at}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
+    if os.path.lexists(options.source):
+        at = options.source
+    else:
+        at = "their place in the cache of huggingface_hub"
+    if checkpoints.is_reference(made.folder):
+        where = f"stay at {at}"
+    else:
+        where = f"are in {made.folder}"
     return Shown(
         row,
         [

@@ -21,11 +21,10 @@ def models(options: argparse.Namespace) -> Shown:
     for name, folder in checkpoints.folders().items():
         known, loss = _row(folder)
         row = {"name": name, **known} | ({"hides": str(hidden[name])} if name in hidden else {})
-        family = (
-            f"   {row['family']}, licence {row.get('licence', 'not named')}"
-            if "family" in row
-            else ""
-        )
+        if "family" in row:
+            family = f"   {row['family']}, licence {row.get('licence', 'not named')}"
+        else:
+            family = ""
         about = row.get("error") or f"{row['parameters']:>12,} parameters{loss}{family}"
         notes = "   it diverged" * (
             "diverged" in row
@@ -54,11 +53,10 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     told = {key: value for key, value in known.items() if value is not None}
     problem = diverged(card, config)
     unit = "text" if config.kind == "classifier" else "token"
-    loss = (
-        ""
-        if card.validation_loss is None
-        else f"   validation {nats(card.validation_loss)} nats/{unit}"
-    )
+    if card.validation_loss is None:
+        loss = ""
+    else:
+        loss = f"   validation {nats(card.validation_loss)} nats/{unit}"
     return {"parameters": parameter_count(config), **told} | (
         {"diverged": problem} if problem else {}
     ), loss

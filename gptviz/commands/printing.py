@@ -112,4 +112,6 @@ def finite(content: Any) -> Any:
         return {key: finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content

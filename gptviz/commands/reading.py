@@ -240,7 +240,9 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Shown
         )
 
     def middle(row: list[float]) -> float:
-        return median(row) if position is None else row[position]
+        if position is None:
+            return median(row)
+        return row[position]
 
     tokens = [lm.tokenizer.piece(token) for token in seen.ids]
     layers = [layer.name for layer in seen.layers]
@@ -329,7 +331,10 @@ def _languages(lm: LanguageModel) -> Shown:
     for name, size in costs.items():
         about = {"text": name, **picked(size, "tokens", "tokens_per_word", "bytes_per_token")}
         content.append(about | {"not_in_the_vocabulary": size.lacking})
-        per_word = "" if size.tokens_per_word is None else f"{size.tokens_per_word:.2f}"
+        if size.tokens_per_word is None:
+            per_word = ""
+        else:
+            per_word = f"{size.tokens_per_word:.2f}"
         times = f"{size.tokens / usual:.2f}" if usual else ""
         rows.append(
             [

@@ -78,7 +78,10 @@ def rows(
 
 def _cells(row: dict[str, Any]) -> list[str]:
     words = terminal.printable(" ".join(row["text"].split()))
-    words = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    if len(words) <= LONGEST:
+        words = words
+    else:
+        words = f"{words[: LONGEST - 1]}…"
     before = [] if row["before"] is None else [f"{row['before']:.3f}"]
     return [
         words,

@@ -123,11 +123,10 @@ def train(options: argparse.Namespace) -> None:
         claim = None
         if options.resume:
             at_root = options.root is not None
-            folder = (
-                checkpoints.destination(options.resume, options.root)
-                if at_root
-                else checkpoints.find(options.resume)
-            )
+            if at_root:
+                folder = checkpoints.destination(options.resume, options.root)
+            else:
+                folder = checkpoints.find(options.resume)
             checkpoints.read_config(folder)
         else:
             name = options.preset if options.name is None else options.name
@@ -212,7 +211,11 @@ def _given(options: argparse.Namespace) -> str | None:
         if getattr(options, name) not in (None, []) and getattr(options, name) is not False
     )
     name = next(given, None)
-    return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
+    if name is None:
+        return None
+    if name == "begin":
+        return "--from"
+    return f"--{name.replace('_', '-')}"
 
 
 def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
@@ -243,7 +246,10 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
         given = {"steps": None, "minutes": None} | given
     recipe = replace(plan.recipe, **given)
     world.shard(recipe.batch_size)
-    tokenizer = _tokenizer(*options.tokenizer) if options.tokenizer else None
+    if options.tokenizer:
+        tokenizer = _tokenizer(*options.tokenizer)
+    else:
+        tokenizer = None
     plan.prepare(
         claim.name,
         source=_source(options, plan),
@@ -269,11 +275,10 @@ def _source(options: argparse.Namespace, plan: Plan) -> Source | None:
     from gptviz.data.text import TaskSource
     from gptviz.text import task
 
-    source = (
-        None
-        if options.corpus is None
-        else source_of_path(options.corpus, plan.config.kind, plan.fraction)
-    )
+    if options.corpus is None:
+        source = None
+    else:
+        source = source_of_path(options.corpus, plan.config.kind, plan.fraction)
     if not options.task:
         return source
     base = plan.source() if source is None else source
@@ -294,7 +299,9 @@ def _tokenizer(*files: str) -> Tokenizer:
             "--tokenizer takes a tokenizer.json, or GPT-2's encoder.json and vocab.bpe"
         )
     try:
-        return BPETokenizer.from_file(*files) if len(files) == 1 else BPETokenizer.from_gpt2(*files)
+        if len(files) == 1:
+            return BPETokenizer.from_file(*files)
+        return BPETokenizer.from_gpt2(*files)
     except ValueError as error:
         raise UsageError(f"{' '.join(files)}: {error}") from None
 
@@ -340,7 +347,9 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
     end = math.inf if minutes is None else time.monotonic() + 60 * minutes
 
     def stop_requested() -> StopRequest | None:
-        return "stop" if interrupts or time.monotonic() > end else None
+        if interrupts or time.monotonic() > end:
+            return "stop"
+        return None
 
     bar = tqdm(
         total=100.0,
@@ -349,7 +358,10 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
         disable=None if world.is_main else True,
     )
     running = math.nan
-    what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
+    if checkpoints.read_config(folder).kind == "classifier":
+        what = "text"
+    else:
+        what = "token"
     try:
         for event in training.train(
             folder, device=device, world=world, claim=claim, stop_requested=stop_requested
@@ -359,12 +371,18 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
                 for note in checkpoints.read_card(folder).notes:
                     show(note)
             elif isinstance(event, Stepped):
-                running = event.loss if math.isnan(running) else 0.98 * running + 0.02 * event.loss
+                if math.isnan(running):
+                    running = event.loss
+                else:
+                    running = 0.98 * running + 0.02 * event.loss
                 bar.n = round(100 * event.progress, 1)
                 rate = f"{event.tokens_per_second:,.0f} tokens/s, {event.seconds_left:,.0f} s left"
                 bar.set_postfix_str(f"step {event.step:,}, loss {running:.3f}, {rate}")
             elif isinstance(event, Evaluated):
-                trained = "" if math.isnan(running) else f"training {nats(running)}, "
+                if math.isnan(running):
+                    trained = ""
+                else:
+                    trained = f"training {nats(running)}, "
                 accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
                 show(
                     f"step {event.step:,}: {trained}validation {nats(event.loss)} "

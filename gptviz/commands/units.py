@@ -124,7 +124,9 @@ def neurons(
             f"there is no neuron {neuron}: neurons are counted from 0 to {config.mlp_size - 1}"
         )
     seen = lm.activity(f"blocks.{block}.mlp", text_of(corpus), tokens)
-    return _ranking(seen, by) if neuron is None else _one_neuron(lm, seen, neuron)
+    if neuron is None:
+        return _ranking(seen, by)
+    return _one_neuron(lm, seen, neuron)
 
 
 def _ranking(seen: Activity, by: str) -> Shown:

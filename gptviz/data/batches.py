@@ -134,7 +134,9 @@ class Generated:
     def trained_on(self) -> Iterable[Batch]:
         """Those of a task that has few; of others none, since every sequence is fresh."""
         learned = self.task.learned()
-        return () if learned is None else _in_pieces(_batch(learned).rows(slice(HELD_OUT)))
+        if learned is None:
+            return ()
+        return _in_pieces(_batch(learned).rows(slice(HELD_OUT)))
 
 
 def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
@@ -155,9 +157,9 @@ def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
 
 def spaced(count: int, of: int) -> list[int]:
     """`count` of the numbers below `of`, evenly spread; all of them if there are no more."""
-    return (
-        [(2 * i + 1) * of // (2 * count) for i in range(count)] if count < of else list(range(of))
-    )
+    if count < of:
+        return [(2 * i + 1) * of // (2 * count) for i in range(count)]
+    return list(range(of))
 
 
 def _in_pieces(batch: Batch) -> Iterator[Batch]:

@@ -197,11 +197,10 @@ class LabelledSource(SplitSource[LabelledTexts]):
         held out.
         """
         training, held_out = self.split()
-        rest = (
-            "the rest"
-            if len(training) + len(held_out) == len(self.labelled)
-            else f"{len(held_out):,} of the rest"
-        )
+        if len(training) + len(held_out) == len(self.labelled):
+            rest = "the rest"
+        else:
+            rest = f"{len(held_out):,} of the rest"
         return {
             "corpus": self.labelled.name,
             "corpus_sha256": self.labelled.sha256,
@@ -269,7 +268,9 @@ def padded(
 
 def _padding(tokenizer: Tokenizer) -> int:
     """The token that fills up shorter texts."""
-    return _words(tokenizer).padding if tokenizer.padding is None else tokenizer.padding
+    if tokenizer.padding is None:
+        return _words(tokenizer).padding
+    return tokenizer.padding
 
 
 def _words(tokenizer: Tokenizer) -> WordTokenizer:

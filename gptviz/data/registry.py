@@ -96,14 +96,18 @@ def task_of(content: Mapping[str, Any] | None) -> Task | None:
         source = source_from(dict(content))
     except ValueError:  # the card was not written by gptviz
         return None
-    return source.task if isinstance(source, TaskSource) else None
+    if isinstance(source, TaskSource):
+        return source.task
+    return None
 
 
 def learned_task(content: Mapping[str, Any] | None, tokenizer: Tokenizer) -> Task | None:
     """The task of `task_of`, where a decoder with this tokenizer reads it in the task's own tokens."""
     task = task_of(content)
     has_its_tokens = task is not None and tokenizer.to_json() == task.tokenizer.to_json()
-    return task if has_its_tokens else None
+    if has_its_tokens:
+        return task
+    return None
 
 
 def held_out(content: Mapping[str, Any] | None) -> str:

@@ -137,7 +137,9 @@ def _task_rows(trained: Trained, data: Generated, tokenizer: Tokenizer, most: in
 
 
 def _length(ids: Sequence[int], end: int | None) -> int:
-    return ids.index(end) + 1 if end in ids else len(ids)
+    if end in ids:
+        return ids.index(end) + 1
+    return len(ids)
 
 
 def _times(

@@ -209,7 +209,10 @@ class _Seq2SeqSource(Source):
         given = answers(model, tokenizer, [source for source, _ in some])
         lines = []
         for (source, right), (answer, ended) in zip(some, given, strict=True):
-            wrong = "" if answer == right and ended else f"   (right: {right})"
+            if answer == right and ended:
+                wrong = ""
+            else:
+                wrong = f"   (right: {right})"
             lines.append(f"{source} → {answer}{'' if ended else ' …'}{wrong}")
         return "\n".join(lines)
 
@@ -220,7 +223,10 @@ class _Seq2SeqSource(Source):
         assert isinstance(tokenizer, SpecialTokensTokenizer)
         assert isinstance(data, PairData)
         some = data.held_out[:MOST_ANSWERED]
-        some = some if rows is None else [some[i] for i in spaced(rows, len(some))]
+        if rows is None:
+            some = some
+        else:
+            some = [some[i] for i in spaced(rows, len(some))]
         return {"exact_match": exact_match(model, tokenizer, some)}
 
 
@@ -393,11 +399,10 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
 
     def origin(self) -> dict[str, Any]:
         n_used = sum(map(len, self.split()))
-        rest = (
-            "the rest"
-            if n_used == len(self.pairs.pairs)
-            else f"{MOST_HELD_OUT_PAIRS:,} pairs of the rest"
-        )
+        if n_used == len(self.pairs.pairs):
+            rest = "the rest"
+        else:
+            rest = f"{MOST_HELD_OUT_PAIRS:,} pairs of the rest"
         split = (
             f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to "
             "validate"

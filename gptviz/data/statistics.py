@@ -72,7 +72,10 @@ def shown_rows(
                 ShownRow({"x, it reads": reads[0]}, labels[number] if labels else str(number))
             )
             continue
-        lines = {"source, the encoder reads": reads[1]} if len(reads) > 1 else {}
+        if len(reads) > 1:
+            lines = {"source, the encoder reads": reads[1]}
+        else:
+            lines = {}
         lines["x, it reads"] = reads[0]
         lines["y, it is to guess"] = _labels(batch.targets[row], tokenizer, None)
         rows.append(ShownRow(lines))

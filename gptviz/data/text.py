@@ -130,10 +130,14 @@ class TextSource(FileSource):
     ) -> EvaluationData:
         """The held-out text, or all of the text, in consecutive windows."""
         check_decoder(self, model.config)
-        text = self.corpus.text if everything else self.corpus.split(self.fraction)[1]
-        ids = (
-            torch.from_numpy(tokenizer.encode_ids(text)) if everything else self.held_out(tokenizer)
-        )
+        if everything:
+            text = self.corpus.text
+        else:
+            text = self.corpus.split(self.fraction)[1]
+        if everything:
+            ids = torch.from_numpy(tokenizer.encode_ids(text))
+        else:
+            ids = self.held_out(tokenizer)
         return EvaluationData(
             consecutive_windows(ids, model.config.context_length), each_once([text], tokenizer)
         )
@@ -259,7 +263,10 @@ class TaskSource(GeneratedSource):
                 end,
             )
         first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
-        given = first + 1 if end is not None else max(first + 1, self.task.length // 2)
+        if end is not None:
+            given = first + 1
+        else:
+            given = max(first + 1, self.task.length // 2)
         return continued(
             model,
             tokenizer,
@@ -297,15 +304,13 @@ class TaskSource(GeneratedSource):
             name: batches if rows is None else spread(batches, rows // len(by_part))
             for name, batches in by_part.items()
         }
-        return (
-            {
+        if some:
+            return {
                 "accuracy_by_task": {
                     name: _accuracy(model, batches) for name, batches in some.items()
                 }
             }
-            if some
-            else {}
-        )
+        return {}
 
     def origin(self) -> dict[str, Any]:
         ends = {} if self.end is None else {"end_tokens": [self.end]}

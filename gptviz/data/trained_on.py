@@ -58,7 +58,9 @@ class Share:
     @property
     def value(self) -> float:
         """The share; NaN if it could never have come."""
-        return self.count / self.of if self.of else float("nan")
+        if self.of:
+            return self.count / self.of
+        return float("nan")
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -29,7 +29,10 @@ def affordable(model: Transformer, length: int, tokens: int, budget: float = BUD
         seen = min(length + written, config.context_length)
         # Within the context a pass computes only the last token; beyond it, all tokens that the
         # model sees.
-        computed = 1 if is_cached and length + written <= config.context_length else seen
+        if is_cached and length + written <= config.context_length:
+            computed = 1
+        else:
+            computed = seen
         budget -= parameters * (computed + PASS_TOKENS) + config.n_layer * BLOCK_COST
         if budget < 0:
             return min(tokens, max(written, LEAST_TOKENS))

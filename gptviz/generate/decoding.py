@@ -109,11 +109,10 @@ def decode(
     ended = torch.zeros(len(source), dtype=torch.bool, device=decoder.ids.device)
     for _ in range(_longest(model, longest)):
         logits = decoder.logits()
-        drawn = (
-            logits.argmax(-1)
-            if sampling is None
-            else choose_tokens(logits, sampling, decoder.ids.shape[1]).to(logits.device)
-        )
+        if sampling is None:
+            drawn = logits.argmax(-1)
+        else:
+            drawn = choose_tokens(logits, sampling, decoder.ids.shape[1]).to(logits.device)
         # The rows that have ended get end tokens while the others go on.
         tokens = drawn.masked_fill(ended, end)
         decoder.grow(tokens)
@@ -128,7 +127,9 @@ def until_end(ids: Tensor, end: int) -> tuple[list[int], bool]:
     answer was cut.
     """
     tokens = ids.tolist()
-    return (tokens[: tokens.index(end)], True) if end in tokens else (tokens, False)
+    if end in tokens:
+        return (tokens[: tokens.index(end)], True)
+    return (tokens, False)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ class Held:
     @property
     def bytes(self) -> int:
         """How much memory its keys and values take."""
-        return 0 if self.cache is None else sum(self.cache.bytes_by_block)
+        if self.cache is None:
+            return 0
+        return sum(self.cache.bytes_by_block)
 
 
 def until_drawn(steps: Iterable[GenerationStep], ends: Container[int]) -> Iterator[GenerationStep]:
@@ -167,9 +169,10 @@ class Generation(Iterator[GenerationStep]):
         # These tokens fill the cache at once, and the others follow one by one. They depend on
         # nothing but the window, so that after an undo the same passes are repeated: other passes
         # would round differently.
-        slid = (
-            window.start + self.model.config.context_length - self.slide + 1 if window.start else 0
-        )
+        if window.start:
+            slid = window.start + self.model.config.context_length - self.slide + 1
+        else:
+            slid = 0
         first = slice(window.start, max(slid, self.prompt_length))
         filling: list[slice] = []
         if window.start != self._cached_from or cache.length < first.stop - first.start:

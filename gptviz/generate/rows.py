@@ -28,7 +28,10 @@ def write_rows(
     """
     ids = starts.to(model.embed.weight.device)[:, None]
     sampling = Sampling(seed=seed)
-    cache = model.new_cache(len(starts), length) if model.config.mask == "causal" else None
+    if model.config.mask == "causal":
+        cache = model.new_cache(len(starts), length)
+    else:
+        cache = None
     with sharing() as share:
         for position in range(1, length):
             share()

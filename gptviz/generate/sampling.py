@@ -96,11 +96,9 @@ def _exact(logits: Tensor) -> Tensor:
 
 
 def _without(logits: Tensor, never: Sequence[int]) -> Tensor:
-    return (
-        logits.index_fill(-1, torch.tensor(list(never), device=logits.device), -torch.inf)
-        if never
-        else logits
-    )
+    if never:
+        return logits.index_fill(-1, torch.tensor(list(never), device=logits.device), -torch.inf)
+    return logits
 
 
 def _scale(logits: Tensor, temperature: float) -> Tensor:

@@ -187,7 +187,9 @@ class Round:
     def tokens(self) -> list[int]:
         """The tokens that it adds to the text."""
         taken = [draft.token for draft in self.drafted if draft.accepted]
-        return taken if self.token is None else [*taken, self.token]
+        if self.token is None:
+            return taken
+        return [*taken, self.token]
 
 
 @dataclass(frozen=True)
@@ -207,14 +209,18 @@ class Speculated:
         none was.
         """
         judged = sum(part.judged for part in self.rounds)
-        return sum(part.accepted for part in self.rounds) / judged if judged else None
+        if judged:
+            return sum(part.accepted for part in self.rounds) / judged
+        return None
 
     @property
     def tokens_per_pass(self) -> float | None:
         """The tokens of the text per pass of the large model, 1 without a drafter; None if there
         was no pass.
         """
-        return len(self.tokens) / len(self.rounds) if self.rounds else None
+        if self.rounds:
+            return len(self.tokens) / len(self.rounds)
+        return None
 
     def sentence(self, drafter: str, large: str) -> str:
         """The two rates in words, with the names of the two models; the drafter "prompt" is the
@@ -222,7 +228,10 @@ class Speculated:
         """
         if not self.rounds:
             return "no token was written"
-        who = "the text's own continuation" if drafter == "prompt" else drafter
+        if drafter == "prompt":
+            who = "the text's own continuation"
+        else:
+            who = drafter
         passes = f"{len(self.rounds):,} pass{'' if len(self.rounds) == 1 else 'es'} of {large}"
         tokens = f"{len(self.tokens):,} token{'' if len(self.tokens) == 1 else 's'}"
         gave = f"{passes} gave {tokens}, {self.tokens_per_pass:.2f} per pass"
@@ -314,7 +323,10 @@ class Speculation:
             self.most_drafted if most is None else most - 1,
             room if room > 0 else self.most_drafted,
         )
-        proposals = self.drafter.propose(self.ids, drafts) if drafts else []
+        if drafts:
+            proposals = self.drafter.propose(self.ids, drafts)
+        else:
+            proposals = []
         ended = (place for place, (token, _) in enumerate(proposals, 1) if token in self.ends)
         proposals = proposals[: next(ended, len(proposals))]
         large = self.distributions(

@@ -265,7 +265,9 @@ class Tree:
         """Go on from the current node with a token that was chosen before: draw it, or `take`
         it.
         """
-        return self.take(choice) if isinstance(choice, int) else self.step(choice)
+        if isinstance(choice, int):
+            return self.take(choice)
+        return self.step(choice)
 
     def knows(self, choice: Choice) -> bool:
         """Whether the tree has the token that `follow` would go to, so that nothing is computed."""
@@ -294,7 +296,10 @@ class Tree:
         """The tree as it is now; with the values that the model computed if they are to be
         `at_hand`.
         """
-        values = AtHand(dict(self._computed), self.generation.held(), self._at) if at_hand else None
+        if at_hand:
+            values = AtHand(dict(self._computed), self.generation.held(), self._at)
+        else:
+            values = None
         return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -308,11 +313,9 @@ class Tree:
         for node in snapshot.nodes:
             if node.parent is not None:
                 self.nodes[node.parent].children[node.token] = node.id
-        self.current, self.dropped, self._next = (
-            snapshot.current,
-            snapshot.dropped,
-            max(self.nodes) + 1,
-        )
+        self.current = snapshot.current
+        self.dropped = snapshot.dropped
+        self._next = max(self.nodes) + 1
         self._leaves = {node.id for node in self.nodes.values() if not node.children} - {ROOT}
         self.generation.undo(self.generation.ids.shape[1])
         self._at = ROOT
@@ -334,11 +337,10 @@ class Tree:
         logits = self.generation.logits[0].cpu()
         config = self.generation.model.config
         start = self.generation.window.start
-        attention = (
-            torch.stack(self._attended.rows).cpu()
-            if config.n_layer
-            else torch.zeros(0, config.n_head, 0)
-        )
+        if config.n_layer:
+            attention = torch.stack(self._attended.rows).cpu()
+        else:
+            attention = torch.zeros(0, config.n_head, 0)
         self._attended.rows.clear()
         computed = Computed(logits, attention, start)
         self._computed[at] = computed

@@ -79,12 +79,20 @@ class Compared:
     @property
     def largest(self) -> float:
         """The largest size of a difference; 0 where there is none."""
-        sizes = np.abs(self.difference.values) if self.difference is not None else np.zeros(0)
-        return float(np.nanmax(sizes)) if sizes.size and not np.isnan(sizes).all() else 0.0
+        if self.difference is not None:
+            sizes = np.abs(self.difference.values)
+        else:
+            sizes = np.zeros(0)
+        if sizes.size and not np.isnan(sizes).all():
+            return float(np.nanmax(sizes))
+        return 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values; NaN where a cell does not exist."""
-        difference = None if self.difference is None else self.difference.to_dict()
+        if self.difference is None:
+            difference = None
+        else:
+            difference = self.difference.to_dict()
         return {
             "a": self.a.to_dict(),
             "b": self.b.to_dict(),
@@ -404,7 +412,10 @@ def logit_lens(
 
     def guesses(side: Side) -> LabelledArray:
         seen = lens(side.model, side.ids, top=1, last=last)
-        values = seen.probability[:, :, 0] if quantity == "probability" else getattr(seen, quantity)
+        if quantity == "probability":
+            values = seen.probability[:, :, 0]
+        else:
+            values = getattr(seen, quantity)
         axes = (
             Axis("layer", tuple(layer.short for layer in seen.layers)),
             Axis("token", side.tokens[seen.positions.start :]),

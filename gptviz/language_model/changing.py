@@ -72,7 +72,9 @@ def fewer_bits(
         with suppress(ValueError, OSError):
             rows = tested_rows(lm)["loss"]
             lost = replace(lost, text="held-out data")
-    return replace(lost, loss=(loss(lm.model, rows), loss(twin.model, rows))) if rows else lost
+    if rows:
+        return replace(lost, loss=(loss(lm.model, rows), loss(twin.model, rows)))
+    return lost
 
 
 @check_numbers
@@ -234,7 +236,10 @@ def corrupted(lm: LoadedModel, ids: Sequence[int], seen: Sequence[int] | None = 
     found. Only the end of them that the model sees (or `seen`) is read. For a model from elsewhere,
     one word is replaced by another of its kind: any other token would leave nonsense.
     """
-    read = lm.seen(torch.tensor(ids)).tolist() if seen is None else list(seen)
+    if seen is None:
+        read = lm.seen(torch.tensor(ids)).tolist()
+    else:
+        read = list(seen)
     before = list(ids[: len(ids) - len(read)])
     if lm.card.imported_from is None:
         prompts = one_token_changed(lm.model, read)
@@ -334,7 +339,10 @@ def _asked(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
         except ValueError as error:
             wrong.append(f"{row.place or repr(row.clean)}: {error}")
     if wrong:
-        more = f"; and {len(wrong) - MOST_NAMED:,} others" if len(wrong) > MOST_NAMED else ""
+        if len(wrong) > MOST_NAMED:
+            more = f"; and {len(wrong) - MOST_NAMED:,} others"
+        else:
+            more = ""
         raise ValueError("; ".join(wrong[:MOST_NAMED]) + more)
     return prompts
 

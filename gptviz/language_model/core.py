@@ -89,7 +89,9 @@ class LoadedModel:
     @property
     def original(self) -> Self:
         """The same model without edits: itself where it has none."""
-        return self if self._original is None else self._original
+        if self._original is None:
+            return self
+        return self._original
 
     def edited(self, *edits: str, text: str | None = None) -> Self:
         """This model with pieces switched off or replaced: all that it computes, from `trace` to
@@ -144,7 +146,10 @@ class LoadedModel:
         model = self.original.model
         reference = self.edit_text if text is None else text
         every = unit_edits.edits((*self.edits, *edits), model.config)
-        used = reference if any(edit.needs_text for edit in every) else None
+        if any(edit.needs_text for edit in every):
+            used = reference
+        else:
+            used = None
         twin = copy(self.original)
         twin.model = unit_edits.edited(
             model, every, () if used is None else self.original.readings(used)
@@ -238,7 +243,9 @@ class LoadedModel:
         are not equally long.
         """
         task = self.task
-        return None if task is None else task.whole
+        if task is None:
+            return None
+        return task.whole
 
     @property
     def special_tokens(self) -> SpecialTokensTokenizer:
@@ -313,14 +320,19 @@ class LoadedModel:
             # An answer without an end fills the context: with the start token before it, its last
             # token has no place.
             ids = [special.start, *written][: self.model.config.context_length]
-            end = special.end if ended and len(ids) > len(written) else None
+            if ended and len(ids) > len(written):
+                end = special.end
+            else:
+                end = None
         return Reading(torch.tensor(ids, device=self.device), source, end)
 
     @property
     def task(self) -> Task | None:
         """The task that a decoder has learned, in its own tokens; None for other data."""
         is_decoder = self.model.config.kind == "decoder"
-        return learned_task(self.card.source, self.tokenizer) if is_decoder else None
+        if is_decoder:
+            return learned_task(self.card.source, self.tokenizer)
+        return None
 
     @property
     def labels(self) -> tuple[str, ...]:

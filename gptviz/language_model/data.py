@@ -92,7 +92,10 @@ def tested_rows(
     elif of == "answers":
         parts = {"held out": data.validation(), "learned": data.trained_on()}
     else:
-        parts = data.validation_by_part() if isinstance(data, Generated) else {}
+        if isinstance(data, Generated):
+            parts = data.validation_by_part()
+        else:
+            parts = {}
     if not parts:
         raise ValueError(f"{lm.name} was not trained on a mixture of tasks")
     first = {

@@ -176,7 +176,10 @@ def dictionary_quality(
     Of a task whose sentences are so few that training reads all of them, a fifth of the distinct
     ones is held out of dictionaries.
     """
-    held_out = _held_out(lm) if _knows_data(lm, text) else _split(lm, text)[1]
+    if _knows_data(lm, text):
+        held_out = _held_out(lm)
+    else:
+        held_out = _split(lm, text)[1]
     return measured(lm.model, open_dictionary(lm, dictionary), held_out)
 
 

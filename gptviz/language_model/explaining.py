@@ -104,5 +104,8 @@ def check_circuit(lm: LoadedModel, circuit: Circuit, text: str | None = None) ->
     """The share of the answer that is left with everything outside a circuit at its mean over all
     positions of a text, by default the circuit's own: see `gptviz.interp.explaining.circuit_check`.
     """
-    ids = torch.tensor(circuit.ids, device=lm.device) if text is None else lm.seen(lm.encode(text))
+    if text is None:
+        ids = torch.tensor(circuit.ids, device=lm.device)
+    else:
+        ids = lm.seen(lm.encode(text))
     return check(circuit, lm.model, means(lm.model, ids[None]))

@@ -54,7 +54,9 @@ def fitted_lens(
     name = _digest(lm, kind, text, "held out by distinct rows")
     with suppress(ValueError):
         lens = kept_lens(lm, name)
-        return lens if fitted.lasts(name) else _kept_as(lens)
+        if fitted.lasts(name):
+            return lens
+        return _kept_as(lens)
     return _kept_as(
         replace(lenses.fit(lm.model, rows_to_fit(lm, text, MOST_TOKENS), kind), name=name)
     )
@@ -80,7 +82,10 @@ def _kept_as(lens: FittedLens) -> FittedLens:
 def kept_lens(lm: LoadedModel, name: str) -> FittedLens:
     """The lens that was fitted to this model, or read, and is kept under this name."""
     # not a path, which a link may have made up
-    tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}
+    if re.fullmatch("[0-9a-f]{32}", name):
+        tensors = fitted.kept(name)
+    else:
+        tensors = {}
     tokens, per_number = tensors.pop("support", torch.tensor([0, math.nan])).tolist()
     if tensors.keys() != {"at", fitted.MEASURED, "matrices", "biases"}:
         raise ValueError(
@@ -168,11 +173,10 @@ def probe_labels(lm: LoadedModel) -> dict[str, str]:
     task.
     """
     task = lm.task
-    own = (
-        {}
-        if task is None
-        else {name: name.capitalize() for name in task.token_labels(task.held_out(1).ids)}
-    )
+    if task is None:
+        own = {}
+    else:
+        own = {name: name.capitalize() for name in task.token_labels(task.held_out(1).ids)}
     return own | probes.FROM_TEXT | {probes.TABLE: probes.OF_TABLE}
 
 

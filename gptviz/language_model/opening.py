@@ -50,11 +50,10 @@ def folder_called(name: str) -> Path:
     except checkpoints.CheckpointError as error:
         missing = error
     if not imports.could_be_on_hub(name):
-        path = (
-            f". A file or folder is opened with load(pathlib.Path({name!r:.80}))"
-            if set(name) & set("/\\")
-            else ""
-        )
+        if set(name) & set("/\\"):
+            path = f". A file or folder is opened with load(pathlib.Path({name!r:.80}))"
+        else:
+            path = ""
         raise checkpoints.CheckpointError(f"{missing}{path}")
     try:
         return imports.of_hub(name)

@@ -90,7 +90,9 @@ def rival(lm: LoadedModel, prompt: str, token: int) -> int | None:
             return lm.token(contrast.wrong)
     piece = lm.tokenizer.piece(token)
     other = other_of_its_kind(prompt, piece.strip())
-    return None if other is None else lm.tokenizer.id_of(piece.replace(piece.strip(), other))
+    if other is None:
+        return None
+    return lm.tokenizer.id_of(piece.replace(piece.strip(), other))
 
 
 def _kinds_of_heads(lm: LoadedModel) -> Iterator[Finding]:
@@ -133,7 +135,10 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
         (part for part in attribution.parts if part.name in attribution.sources),
         key=lambda part: -part.value,
     )
-    usual = float(np.median([part.value for part in heads])) if heads else 0.0
+    if heads:
+        usual = float(np.median([part.value for part in heads]))
+    else:
+        usual = 0.0
     names = " minus ".join(
         f"“{lm.tokenizer.label(answer)}”"
         for answer in (token, attribution.against)
@@ -143,11 +148,10 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
     certainty = float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
     for part in heads[:2]:
-        strength = (
-            certainty * min(1.0, (part.value - usual) / attribution.logit)
-            if attribution.logit > 0
-            else 0.0
-        )
+        if attribution.logit > 0:
+            strength = certainty * min(1.0, (part.value - usual) / attribution.logit)
+        else:
+            strength = 0.0
         sentence = (
             f"{_upper(part.title)} adds {signed(part.value)} to the logit of {names}, which is "
             f"{brief(attribution.logit)}."

@@ -105,11 +105,9 @@ def observable(lm: LoadedModel, layer: str, side: HeadSide = "query") -> Observa
         raise ValueError(
             f"{layer} is not made of units: give an MLP or an attention, such as blocks.0.mlp"
         )
-    return (
-        observable_neurons(lm.model, of.block)
-        if of.part == "mlp"
-        else observable_heads(lm.model, of.block, side)
-    )
+    if of.part == "mlp":
+        return observable_neurons(lm.model, of.block)
+    return observable_heads(lm.model, of.block, side)
 
 
 @check_numbers
@@ -257,7 +255,10 @@ def head_scores(
         ids = repeated_tokens(lm)
 
     if not held_out:
-        first = (second_half(lm, ids) if prompt is None else 1) if losses else None
+        if losses:
+            first = second_half(lm, ids) if prompt is None else 1
+        else:
+            first = None
         return scores_of_stack(lm.model, stack, ids, source, repeats, counted_from=first)
     scores = scoring.scores_over_texts(model, rows(lm, most=held_out), repeats)
     if stack == "decoder" and lm.model.config.kind != "classifier":

@@ -53,7 +53,9 @@ def to_write(lm: LoadedModel, length: int, tokens: int) -> int:
     sequence of its task.
     """
     whole = lm.sequence_length
-    return tokens if whole is None else min(tokens, max(0, whole - length))
+    if whole is None:
+        return tokens
+    return min(tokens, max(0, whole - length))
 
 
 @check_numbers
@@ -82,7 +84,10 @@ def generate(
         return answer(lm, prompt, min(max_new_tokens, lm.model.config.context_length), **sampling)
     grown = generation(lm, prompt, _sampling(sampling), slide=slide)
     ends = frozenset() if go_on else lm.end_tokens
-    most = max_new_tokens if go_on else to_write(lm, grown.prompt_length, max_new_tokens)
+    if go_on:
+        most = max_new_tokens
+    else:
+        most = to_write(lm, grown.prompt_length, max_new_tokens)
     tokens = [
         int(step.tokens[0]) for step in progress.each(until_drawn(grown, ends), most, "token")
     ]
@@ -117,7 +122,10 @@ def speculate(
     grown = speculation(
         lm, lm.encode(prompt), drafter, _sampling(sampling), drafted=drafted, go_on=go_on
     )
-    most = max_new_tokens if go_on else to_write(lm, len(grown.ids), max_new_tokens)
+    if go_on:
+        most = max_new_tokens
+    else:
+        most = to_write(lm, len(grown.ids), max_new_tokens)
     return Speculated(tuple(grown.rounds(most)))
 
 
@@ -207,7 +215,10 @@ def beam_sums(lm: LoadedModel, search: Beams) -> LabelledArray:
         if node.parent is None:
             continue
         # a special token has no text
-        end = lm.tokenizer.label(node.token) if text == texts[node.parent] else ""
+        if text == texts[node.parent]:
+            end = lm.tokenizer.label(node.token)
+        else:
+            end = ""
         names.append(f"{text}{end}{'' if node.kept else ' (cut)'}")
         values.append((node.log_probability, node.total))
     axes = (Axis("output", tuple(names)), Axis("of", ("its last token", "all of it")))

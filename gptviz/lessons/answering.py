@@ -49,11 +49,9 @@ class Answer:
         question = self.question
         value = self.value
         if not isinstance(value, str):
-            return (
-                f"{value:,.0f} {question.unit}".strip()
-                if abs(value) >= 10_000
-                else f"{value:.4g} {question.unit}".strip()
-            )
+            if abs(value) >= 10_000:
+                return f"{value:,.0f} {question.unit}".strip()
+            return f"{value:.4g} {question.unit}".strip()
         if question.kind == "token":
             return f"“{visible(value)}”"
         if len(question.state) > 1:

@@ -93,11 +93,12 @@ def _of_step(
     for claim in step.claims:
         try:
             value = computed(claim.expression, functions)
-            sides = (
-                " and ".join(f"{side!r:.80}" for side in compared(claim.expression, functions))
-                if value is False
-                else ""
-            )
+            if value is False:
+                sides = " and ".join(
+                    f"{side!r:.80}" for side in compared(claim.expression, functions)
+                )
+            else:
+                sides = ""
         except ExpressionError as error:
             yield claim.line, f"a claim cannot be computed: {error}"
             continue

@@ -153,7 +153,10 @@ def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any
     ExpressionError as in `computed`.
     """
     tree = parsed(text)
-    sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
+    if isinstance(tree, ast.Compare):
+        sides = [tree.left, *tree.comparators]
+    else:
+        sides = []
     return [_value(side, functions) for side in sides]
 
 

@@ -117,7 +117,9 @@ class Question:
         there.
         """
         values = [query[name] for name in self.state if name in query]
-        return ".".join(values) if len(values) == len(self.state) else None
+        if len(values) == len(self.state):
+            return ".".join(values)
+        return None
 
     def in_address(self, answer: str) -> dict[str, str]:
         """The part of an address that has this answer to a "state"."""
@@ -395,7 +397,9 @@ class _Fields:
     def text(self, name: str, default: str | None = None) -> str:
         """A text."""
         node = self._get(name, default)
-        return str(default) if node is None else self._written(name, node)
+        if node is None:
+            return str(default)
+        return self._written(name, node)
 
     def number(self, name: str, default: float) -> float:
         """A number that is not negative."""
@@ -414,7 +418,10 @@ class _Fields:
     def truth(self, name: str) -> bool:
         """Yes or no; no unless given."""
         node = self._get(name, False)
-        written = "no" if node is None else self._written(name, node).lower()
+        if node is None:
+            written = "no"
+        else:
+            written = self._written(name, node).lower()
         if written not in ("yes", "true", "no", "false"):
             raise self.error(f"'{name}' must be yes or no", name)
         return written in ("yes", "true")
@@ -435,7 +442,10 @@ class _Fields:
         """The claims of a block, each with its line: one that stands for itself, or a list."""
         node = self.content.get("claim")
         first = self.place.line
-        entries = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        if isinstance(node, yaml.SequenceNode):
+            entries = node.value
+        else:
+            entries = [node]
         each = zip(self.texts("claim"), entries, strict=False)
         return tuple(LessonClaim(text, first + entry.start_mark.line) for text, entry in each)
 

@@ -134,7 +134,9 @@ def _text(lm: LanguageModel, token: int) -> str:
     lessons.
     """
     label = lm.tokenizer.label(token)
-    return label if lm.tokenizer.id_of(label) == token else lm.tokenizer.piece(token)
+    if lm.tokenizer.id_of(label) == token:
+        return label
+    return lm.tokenizer.piece(token)
 
 
 def _logits(lm: LanguageModel, prompt: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -218,7 +220,9 @@ def likeliest(lm: LanguageModel, prompt: str, count: int = 1) -> str | list[str]
         : _within("count", count, 1, MOST_ENTRIES)
     ]
     texts = [_text(lm, int(i)) for i in order]
-    return texts[0] if count == 1 else texts
+    if count == 1:
+        return texts[0]
+    return texts
 
 
 @_once
@@ -749,9 +753,9 @@ def percent(value: float, digits: int = 0) -> str:
     smallest of them.
     """
     least = 10.0 ** -_within("digits", digits, 0, _MOST_DIGITS)
-    return (
-        f"< {least:.{digits}f} %" if 0 < 100 * value < least / 2 else f"{100 * value:.{digits}f} %"
-    )
+    if 0 < 100 * value < least / 2:
+        return f"< {least:.{digits}f} %"
+    return f"{100 * value:.{digits}f} %"
 
 
 def rounded(value: float, digits: int = 2) -> str:

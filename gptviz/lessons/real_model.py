@@ -28,7 +28,9 @@ def about_what_is_open(lesson: Lesson) -> Lesson:
     if any was, and no other.
     """
     model = opened_last() if lesson.any_decoder else None
-    return lesson if model is None else replace(lesson, model=model, any_decoder=False)
+    if model is None:
+        return lesson
+    return replace(lesson, model=model, any_decoder=False)
 
 
 def stands_in(lesson: Lesson) -> str:

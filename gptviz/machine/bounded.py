@@ -86,8 +86,13 @@ def parse_json(content: bytes | str, most_values: int, *, exactly: bool = False)
         )
     try:
         value = json.loads(content)
-        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        return value if exactly or not _MAY_HOLD_ONE.search(data) else _without_surrogates(value)
+        if isinstance(content, str):
+            data = content.encode("utf-8", "surrogatepass")
+        else:
+            data = content
+        if exactly or not _MAY_HOLD_ONE.search(data):
+            return value
+        return _without_surrogates(value)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

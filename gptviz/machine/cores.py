@@ -29,13 +29,18 @@ def idle_seconds() -> float:
     process = psutil.Process()
     try:
         times = psutil.cpu_times(percpu=True)
-        allowed = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(len(times))
+        if hasattr(process, "cpu_affinity"):
+            allowed = process.cpu_affinity()
+        else:
+            allowed = range(len(times))
     except (OSError, psutil.Error):
         return inf
     if max(allowed) < len(times):  # else this is a container that numbers its own cores from 0
         times = [times[core] for core in allowed]
     idle = sum(core.idle + getattr(core, "iowait", 0.0) for core in times)
-    return float(idle + sum(process.cpu_times()[:2])) if idle else inf
+    if idle:
+        return float(idle + sum(process.cpu_times()[:2]))
+    return inf
 
 
 class FreeCores:
@@ -60,7 +65,10 @@ class FreeCores:
             now, (at, before) = self._clock(), self._seen
             if now - at >= SPAN:
                 self._seen = now, self._idle()
-                self._free = inf if isinf(self._seen[1]) else (self._seen[1] - before) / (now - at)
+                if isinf(self._seen[1]):
+                    self._free = inf
+                else:
+                    self._free = (self._seen[1] - before) / (now - at)
             return self._free
 
     def threads(self, most: int) -> int:

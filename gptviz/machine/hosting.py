@@ -87,11 +87,9 @@ class Hosting:
     @property
     def allowed_models(self) -> frozenset[str] | None:
         """The names of the models that are shown; None for all."""
-        return (
-            None
-            if self.models is None
-            else frozenset(name.strip() for name in self.models.split(",") if name.strip())
-        )
+        if self.models is None:
+            return None
+        return frozenset(name.strip() for name in self.models.split(",") if name.strip())
 
 
 def variable(name: str) -> str:
@@ -119,7 +117,9 @@ def hosting() -> Hosting:
     allowed = _hosting(given)
     if (reads_only := _reads_only.get()) is None:
         reads_only = allowed.read_only or (allowed.lan and _is_guest())
-    return allowed if reads_only is allowed.read_only else replace(allowed, read_only=reads_only)
+    if reads_only is allowed.read_only:
+        return allowed
+    return replace(allowed, read_only=reads_only)
 
 
 def carried(act: Callable[[], R], reads_only: bool | None = None) -> Callable[[], R]:
@@ -170,7 +170,9 @@ def _value(name: str, text: str) -> Any:
         known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
         return known.get(text.strip().lower(), text)
     try:
-        return int(text) if kind == "whole" else float(text)
+        if kind == "whole":
+            return int(text)
+        return float(text)
     except ValueError:
         return text
 
@@ -198,7 +200,9 @@ def require_writable(what: str) -> None:
 def largest_upload() -> int:
     """The largest file that this server takes, in MB; 0 if it takes none."""
     allowed = hosting()
-    return 0 if allowed.read_only else allowed.uploads
+    if allowed.read_only:
+        return 0
+    return allowed.uploads
 
 
 def upload_limit(most: int) -> int | None:

@@ -199,7 +199,10 @@ class Job(Generic[R]):
         until = None if seconds is None else time.monotonic() + seconds
         while True:
             self.look()
-            left = LOOK if until is None else min(LOOK, until - time.monotonic())
+            if until is None:
+                left = LOOK
+            else:
+                left = min(LOOK, until - time.monotonic())
             if self._ended.wait(max(0.0, left)):
                 return True
             if until is not None and time.monotonic() >= until:

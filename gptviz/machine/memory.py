@@ -54,11 +54,9 @@ def room(needed: int, device: torch.device | str = "cpu") -> int:
 def way_out() -> str:
     """What helps where memory is short."""
     limit = hosting().memory
-    return (
-        "close other programs"
-        if limit is None
-        else f"this server has {limit:,.0f} MB for models and texts (GPTVIZ_MEMORY)"
-    )
+    if limit is None:
+        return "close other programs"
+    return f"this server has {limit:,.0f} MB for models and texts (GPTVIZ_MEMORY)"
 
 
 def available(device: torch.device | str = "cpu") -> int:
@@ -149,9 +147,7 @@ def in_bytes(count: float) -> str:
     """A number of bytes with a unit, as in "1.5 kB"."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
-            return (
-                f"{count / scale:.3g} {unit}"
-                if count < 999.5 * scale
-                else f"{count / scale:,.0f} {unit}"
-            )
+            if count < 999.5 * scale:
+                return f"{count / scale:.3g} {unit}"
+            return f"{count / scale:,.0f} {unit}"
     return f"{count:.0f} bytes"

@@ -26,8 +26,13 @@ class Progress(NamedTuple):
     @property
     def words(self) -> str:
         """The same in words, such as "block 3 of 12" or "3 of 144 (head 3 of block 0)"."""
-        far = f"{self.step} {self.done:,} of {self.of:,}".lstrip() if self.of else "beginning"
-        return f"{far} ({self.doing})" if self.doing else far
+        if self.of:
+            far = f"{self.step} {self.done:,} of {self.of:,}".lstrip()
+        else:
+            far = "beginning"
+        if self.doing:
+            return f"{far} ({self.doing})"
+        return far
 
 
 Listener = Callable[[Progress], object]

@@ -43,11 +43,10 @@ def build(
 def lay_out(config: Config) -> Transformer:
     """The parts, put together; their weights are still to be drawn or read."""
     sizes = config.vocab_size, config.d_model
-    embed = (
-        Embedding(*sizes)
-        if config.embed_scale == 1
-        else ScaledEmbedding(*sizes, config.embed_scale)
-    )
+    if config.embed_scale == 1:
+        embed = Embedding(*sizes)
+    else:
+        embed = ScaledEmbedding(*sizes, config.embed_scale)
     encoder = None
     if config.n_encoder_layer:
         encoder = _stack(config.of_encoder, embed, EncoderHead)
@@ -64,7 +63,10 @@ def _stack(
     positions = POSITIONS[config.positions]
     on_embedding = positions.acts_on == "embedding"
     everything = MASKS[config.mask]()
-    near = everything if config.window is None else WindowMask(config.window)
+    if config.window is None:
+        near = everything
+    else:
+        near = WindowMask(config.window)
     kinds = [
         _Kind(config.windowed(index), config.in_block(index), on_embedding)
         for index in range(config.n_layer)
@@ -110,7 +112,10 @@ def _block(
     attention_residual = residual(config)
     block: Block | ParallelBlock
     if issubclass(residual, Parallel) and has_mlp:
-        own = attention_residual if residual.shares_norm else residual(config)
+        if residual.shares_norm:
+            own = attention_residual
+        else:
+            own = residual(config)
         block = ParallelBlock(
             attention,
             cast(Parallel, attention_residual),
@@ -141,7 +146,10 @@ def initialise(model: Transformer, generator: torch.Generator | None) -> None:
     into_stream = (2 * max(model.config.n_layer, model.config.n_encoder_layer, 1)) ** -0.5
     for name, part in model.named_modules():
         if isinstance(part, nn.Linear | nn.Embedding):
-            scale = into_stream if name.endswith(("attention.output", ".down")) else 1.0
+            if name.endswith(("attention.output", ".down")):
+                scale = into_stream
+            else:
+                scale = 1.0
             part.weight.normal_(0.0, 0.02 * scale, generator=generator)
         if isinstance(part, nn.Linear) and part.bias is not None:
             part.bias.zero_()
@@ -189,7 +197,10 @@ def describe(config: Config) -> tuple[WeightedPart, ...]:
         if own:
             tied = frozenset(key for key, p in own.items() if id(p) in seen)
             seen.update(map(id, own.values()))
-            kind = f"{type(part).__name__}, tied" if tied else type(part).__name__
+            if tied:
+                kind = f"{type(part).__name__}, tied"
+            else:
+                kind = type(part).__name__
             parameters = sum(p.numel() for key, p in own.items() if key not in tied)
             layers.append(
                 WeightedPart(

@@ -549,14 +549,16 @@ class Config:
     @property
     def experts(self) -> int:
         """Experts of an MLP, a shared one included; 0 where the MLPs are no mixtures."""
-        return (
-            self.n_expert + (self.d_shared > 0) if self.mlp == "experts" and self.expert_size else 0
-        )
+        if self.mlp == "experts" and self.expert_size:
+            return self.n_expert + (self.d_shared > 0)
+        return 0
 
     @property
     def key_heads(self) -> int:
         """Heads with their own keys and values, `n_kv_head` with its default filled in."""
-        return self.n_head if self.n_kv_head is None else self.n_kv_head
+        if self.n_kv_head is None:
+            return self.n_head
+        return self.n_kv_head
 
     @property
     def scale(self) -> float:
@@ -600,7 +602,9 @@ class Config:
         """The kind of its result for a text: its next token, a label, or another text."""
         if HEADS[self.head].classifies:
             return "classifier"
-        return "encoder-decoder" if self.n_encoder_layer else "decoder"
+        if self.n_encoder_layer:
+            return "encoder-decoder"
+        return "decoder"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""

@@ -36,16 +36,18 @@ class Pass:
         pass, or of a long text some of them. In self-attention the last query is also the last key;
         one that `crosses` is of cross-attention, whose keys are the memory's.
         """
-        return (
-            self.at if crosses else slice(pattern.shape[-1] - pattern.shape[-2], pattern.shape[-1])
-        )
+        if crosses:
+            return self.at
+        return slice(pattern.shape[-1] - pattern.shape[-2], pattern.shape[-1])
 
     def hidden(self, block: int, at: slice, *, crosses: bool = False) -> Tensor | None:
         """True where a query of this block must not look at a key, to be broadcast to [B, H, query,
         key], or None if all may; `at` are the positions of the queries, as `queries` gives them.
         """
         if crosses:
-            return None if self.memory is None else self.memory.blocked
+            if self.memory is None:
+                return None
+            return self.memory.blocked
         return cast(
             Tensor | None,
             self.model.masks[self.model.mask_of[block]](self.ids, at, self.model.config.padding),
@@ -83,7 +85,10 @@ class EditedTransformer(Twin):
                 for name, act in replacements.items()
                 if name.startswith(ENCODER)
             }
-            moved = {"": repositions[ENCODER]} if ENCODER in repositions else {}
+            if ENCODER in repositions:
+                moved = {"": repositions[ENCODER]}
+            else:
+                moved = {}
             if inside or moved:
                 stand_ins[original.encoder] = EditedTransformer(original.encoder, inside, moved)
         if "" in repositions:

@@ -47,7 +47,10 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     # One token, as in every step of generation: `linear` comes to the same product by way of
     # several other operations.
     vector = x.reshape(-1)
-    result = torch.mv(weight, vector) if bias is None else torch.addmv(bias, weight, vector)
+    if bias is None:
+        result = torch.mv(weight, vector)
+    else:
+        result = torch.addmv(bias, weight, vector)
     return result.view(*x.shape[:-1], -1)
 
 
@@ -69,7 +72,9 @@ class ShortRMSNorm:
             return self.of_one(x, gain, eps)
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # [..., 1]
         normed = x * torch.addcmul(self.added, length, length, value=1 / x.shape[-1]).rsqrt()
-        return normed if gain is None else normed * gain
+        if gain is None:
+            return normed
+        return normed * gain
 
     def of_one(self, x: Tensor, gain: Tensor, eps: float) -> Tensor:
         """The norm of one token, [..., size]: its numbers are all multiplied with the same

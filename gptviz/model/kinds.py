@@ -45,4 +45,6 @@ def kind_said(fields: Mapping[str, Any]) -> Kind:
     """
     if fields.get("n_label"):
         return "classifier"
-    return "encoder-decoder" if fields.get("n_encoder_layer") else "decoder"
+    if fields.get("n_encoder_layer"):
+        return "encoder-decoder"
+    return "decoder"

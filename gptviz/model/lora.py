@@ -62,9 +62,10 @@ class LoraLinear(Linear):
         self.out_features = linear.out_features
         self.multiply = linear.multiply
         self.weight = nn.Parameter(linear.weight.detach(), requires_grad=False)
-        bias = (
-            None if linear.bias is None else nn.Parameter(linear.bias.detach(), requires_grad=False)
-        )
+        if linear.bias is None:
+            bias = None
+        else:
+            bias = nn.Parameter(linear.bias.detach(), requires_grad=False)
         self.register_parameter("bias", bias)
         a = torch.empty(rank, self.in_features)
         device = linear.weight.device
@@ -137,7 +138,10 @@ class MergedTransformer(Twin):
         stand_ins: dict[nn.Module, nn.Module] = {}
         for name, factors in adapter.items():
             part = cast(Linear, parts[name])
-            changed = nn.Parameter(_merged(part.weight, factors, strength)) if strength else None
+            if strength:
+                changed = nn.Parameter(_merged(part.weight, factors, strength))
+            else:
+                changed = None
             stand_ins[part] = sharing(
                 part,
                 weight=part.weight if changed is None else changed,

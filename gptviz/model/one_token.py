@@ -77,7 +77,9 @@ class OneToken:
             and model.encoder is None
         )
         fits = keys.is_cpu and keys.dtype == torch.float32 and len(keys) == 1
-        return cls(model, cache) if is_plain and fits and not model.training else None
+        if is_plain and fits and not model.training:
+            return cls(model, cache)
+        return None
 
     def __call__(self, ids: Tensor, tap: Tap = IDENTITY) -> Tensor:
         """ids [1, 1] → logits [1, 1, vocab_size]; of what the tap may look at, it gets only the
@@ -174,11 +176,10 @@ class _Attention:
         at = self.step.at
         self.project(x)
         heads = part.qk_norm(self.unturned)
-        turned = (
-            part.positions.turn(heads, at)
-            if self.angles is None
-            else Rotary.turned(heads, *self.angles)
-        )
+        if self.angles is None:
+            turned = part.positions.turn(heads, at)
+        else:
+            turned = Rotary.turned(heads, *self.angles)
         self.layer.make_room(at)
         if self.layer.keys is not self.keys:
             self._hold()
@@ -281,7 +282,9 @@ def _packed(weight: Packed, bias: Tensor | None, short: Tensor, result: Tensor) 
     ):
         for index, layer in enumerate(part.layers):
             writes.append(_layer(short, part, layer, to.add_ if index else to.copy_))
-    return writes if bias is None else [*writes, lambda _: result.add_(bias)]
+    if bias is None:
+        return writes
+    return [*writes, lambda _: result.add_(bias)]
 
 
 def _layer(short: Tensor, part: Part, layer: tuple[Tensor, Tensor], take: Write) -> Write:

@@ -122,7 +122,10 @@ class Packed(Tensor):
         packed.stored = tuple(stored)
         packed.row = row
         packed.turned = turned
-        packed.of = torch.zeros(len(row), dtype=torch.int64) if of is None else of
+        if of is None:
+            packed.of = torch.zeros(len(row), dtype=torch.int64)
+        else:
+            packed.of = of
         packed.parts = None
         packed._own = object()
         return packed
@@ -173,7 +176,9 @@ class Packed(Tensor):
         """
         is_small = self.numel() * torch.float32.itemsize <= LARGEST_KEPT
         rows = _kept(self) if is_small else self._all()
-        return rows.t() if self.turned else rows
+        if self.turned:
+            return rows.t()
+        return rows
 
     @torch.inference_mode(False)
     @torch.no_grad()
@@ -295,7 +300,9 @@ class Part(NamedTuple):
         result = self.product.times(x, numbers, group, scales).float()
         for numbers, scales in lower:
             result += self.product.times(x, numbers, group, scales)
-        return result if result.shape[1] == self.rows else result[:, : self.rows]
+        if result.shape[1] == self.rows:
+            return result
+        return result[:, : self.rows]
 
 
 class FourBitProduct(NamedTuple):
@@ -430,7 +437,9 @@ def times_packed(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if type(weight) is not Packed:
         return product(x, weight, bias)
     result: Tensor = _Times.apply(x, weight) if x.requires_grad else weight.times(x)
-    return result if bias is None else result + bias
+    if bias is None:
+        return result
+    return result + bias
 
 
 def times_exactly(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -438,7 +447,9 @@ def times_exactly(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if type(weight) is not Packed:
         return product(x, weight, bias)
     result = torch.cat([x @ weight.rows(at)._read().t() for at in weight.pieces()], dim=-1)
-    return result if bias is None else result + bias
+    if bias is None:
+        return result
+    return result + bias
 
 
 def looked_up_packed(ids: Tensor, table: Tensor) -> Tensor:
@@ -459,7 +470,9 @@ def _transposed(packed: Packed) -> Packed:
 
 def _indexed(packed: Packed, index: Any) -> Packed | None:
     is_rows = isinstance(index, slice) or (isinstance(index, Tensor) and index.ndim == 1)
-    return packed.rows(index) if is_rows and not packed.turned else None
+    if is_rows and not packed.turned:
+        return packed.rows(index)
+    return None
 
 
 def _split_rows(packed: Packed, size: Any, dim: int = 0) -> list[Packed] | None:

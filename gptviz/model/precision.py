@@ -74,7 +74,9 @@ def type_of_products(stored: torch.dtype, precision: str, device: torch.device) 
     """
     if precision != STORED:
         return TYPES[precision]
-    return stored if stored == torch.bfloat16 and may_bfloat16(device) else torch.float32
+    if stored == torch.bfloat16 and may_bfloat16(device):
+        return stored
+    return torch.float32
 
 
 @torch.no_grad()
@@ -111,7 +113,10 @@ def place(
                 _keep_packed([part for part in parts if part.weight is parameter], tensor, arena)
                 continue
             tensor = tensor.numbers()
-        dtype = type_in_memory(tensor.dtype, precision) if parameter in matrices else torch.float32
+        if parameter in matrices:
+            dtype = type_in_memory(tensor.dtype, precision)
+        else:
+            dtype = torch.float32
         turned = (
             precision is not None and parameter in may_turn and len(parameter) > parameter.shape[1]
         )
@@ -133,7 +138,9 @@ def place(
         elif isinstance(part, Linear) and dtype != torch.float32:
             is_wide = type_of_products(dtype, precision or STORED, device) == torch.float32
             part.multiply = in_float32 if is_wide else in_its_type
-    return model if device.type == "cpu" else model.to(device)
+    if device.type == "cpu":
+        return model
+    return model.to(device)
 
 
 def _keep_packed(parts: list[torch.nn.Module], matrix: Packed, arena: Arena) -> None:
@@ -157,7 +164,9 @@ def said(model: Transformer) -> str:
     matrix = model.embed.weight.dtype
     products = {part.multiply for part in linear}
     name = str(matrix).removeprefix("torch.")
-    return f"{name}, multiplied in float32" if in_float32 in products else name
+    if in_float32 in products:
+        return f"{name}, multiplied in float32"
+    return name
 
 
 def rounds(model: Transformer) -> bool:
@@ -178,7 +187,10 @@ def exactly(model: Transformer) -> Transformer:
     )
     for part in twin.modules():
         if isinstance(part, Linear):
-            part.multiply = times_exactly if isinstance(part.weight, Packed) else in_float32
+            if isinstance(part.weight, Packed):
+                part.multiply = times_exactly
+            else:
+                part.multiply = in_float32
     return twin
 
 
@@ -198,7 +210,9 @@ def looked_up(ids: Tensor, table: Tensor) -> Tensor:
 def in_its_type(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · Wᵀ + b, with the product in the type of the matrix."""
     product = F.linear(x.to(weight.dtype), weight).float()
-    return product if bias is None else product + bias
+    if bias is None:
+        return product
+    return product + bias
 
 
 def in_float32(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -206,7 +220,9 @@ def in_float32(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     gradient goes back to x.
     """
     product: Tensor = _InFloat32.apply(x, weight)
-    return product if bias is None else product + bias
+    if bias is None:
+        return product
+    return product + bias
 
 
 class _InFloat32(torch.autograd.Function):

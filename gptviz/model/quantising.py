@@ -82,11 +82,10 @@ class RoundToNearest:
 
     @property
     def title(self) -> str:
-        shared = (
-            "a scale for each row"
-            if self.group is None
-            else f"a scale for each {self.group} neighbours"
-        )
+        if self.group is None:
+            shared = "a scale for each row"
+        else:
+            shared = f"a scale for each {self.group} neighbours"
         return f"rounded to {self.bits} bits a number, with {shared}"
 
     def size(self, rows: int, width: int) -> int:

@@ -150,7 +150,9 @@ class Transformer(nn.Module):
             x = through(index, block, x)
             if index == len(self.blocks) // 2:
                 middle = x
-        return x if self.backout is None else self.backout(x, middle)
+        if self.backout is None:
+            return x
+        return self.backout(x, middle)
 
     def embedded(self, ids: Tensor, at: slice, cache: KVCache | None, tap: Tap) -> Tensor:
         """The stream [B, T, d_model] that enters the first block."""
@@ -161,7 +163,10 @@ class Transformer(nn.Module):
         if self.smear is not None:
             before = None
             if cache is not None:
-                before = cache.vectors[:, at.start - 1 : at.start] if at.start else None
+                if at.start:
+                    before = cache.vectors[:, at.start - 1 : at.start]
+                else:
+                    before = None
                 cache.vectors = torch.cat((cache.vectors[:, : at.start], x), dim=1)
             x = tap("smear", self.smear(x, before))
         return self.dropout(x)

@@ -21,7 +21,12 @@ def generation_config(
     if config.kind == "classifier":
         return None
     if config.kind == "decoder":
-        filler = config.padding if config.padding is not None else ends[0] if ends else None
+        if config.padding is not None:
+            filler = config.padding
+        elif ends:
+            filler = ends[0]
+        else:
+            filler = None
         before = tokenizer.before[0] if tokenizer.before else None
         fields = {"bos_token_id": before, "eos_token_id": one_or_all(ends), "pad_token_id": filler}
         return fields | (
@@ -32,7 +37,9 @@ def generation_config(
 
 def one_or_all(tokens: Sequence[int]) -> int | list[int] | None:
     """Tokens in the form of a config: a single one as a number, several as a list, none as None."""
-    return (tokens[0] if len(tokens) == 1 else list(tokens)) if tokens else None
+    if tokens:
+        return tokens[0] if len(tokens) == 1 else list(tokens)
+    return None
 
 
 def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> dict[str, Any]:

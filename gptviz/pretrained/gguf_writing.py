@@ -260,6 +260,6 @@ def _kind_of(name: str, values: np.ndarray[Any, Any], kind: str) -> Any:
     if values.ndim < 2 or name.startswith("position_embd") or ROUTER in name:
         return GGMLQuantizationType.F32
     chosen = GGMLQuantizationType[kind]
-    return (
-        chosen if values.shape[-1] % GGML_QUANT_SIZES[chosen][0] == 0 else GGMLQuantizationType.F16
-    )
+    if values.shape[-1] % GGML_QUANT_SIZES[chosen][0] == 0:
+        return chosen
+    return GGMLQuantizationType.F16

@@ -117,11 +117,9 @@ class Given:
         """
         self.names[ours] = name
         value = self._read(name, default)
-        return (
-            None
-            if value is None and not needed
-            else self._within(describe_field(ours), name, value)
-        )
+        if value is None and not needed:
+            return None
+        return self._within(describe_field(ours), name, value)
 
     def number(self, name: str, default: float, low: float | None = None) -> float:
         """The number called `name`, at least `low`, of which our config has none."""
@@ -167,7 +165,10 @@ class Given:
 
 def without_place(files: str, tensors: Sequence[str], model: str) -> ImportRefusedError:
     """The error about tensors in these files that a `model` does not have."""
-    number = "1 tensor has" if len(tensors) == 1 else f"{len(tensors):,} tensors have"
+    if len(tensors) == 1:
+        number = "1 tensor has"
+    else:
+        number = f"{len(tensors):,} tensors have"
     return ImportRefusedError(
         f"{files}: {number} no place in {model}, such as {min(tensors)!r:.80}; without them it "
         "would compute something else: see "

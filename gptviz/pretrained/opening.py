@@ -69,9 +69,10 @@ def tokenizer_at(path: Path) -> Tokenizer:
     tokenizer. No weights are read. An ImportRefusedError if there is none, or gptviz cannot read
     it; an OSError if a file cannot be read.
     """
-    tokenizer = (
-        FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
-    )
+    if path.is_dir():
+        tokenizer = FolderTokens(path).tokenizer()
+    else:
+        tokenizer = source_at(path).opened().tokenizer
     if tokenizer is None:
         raise ImportRefusedError(f"{path} holds no tokenizer: none of {', '.join(FILES)} is there")
     return tokenizer

@@ -98,7 +98,10 @@ def read(folder: Path) -> PeftAdapter:
     with reading(folder / CONFIG):
         fields = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
     if not isinstance(fields, dict) or fields.get("peft_type") != "LORA":
-        kind = fields.get("peft_type") if isinstance(fields, dict) else None
+        if isinstance(fields, dict):
+            kind = fields.get("peft_type")
+        else:
+            kind = None
         raise ImportRefusedError(
             f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens only LORA"
         )
@@ -176,7 +179,10 @@ def _of_modules(
         ) from None
     values = list[float]()
     for place in places:
-        value = fields.get(usual) if place is None else [*listed.values()][place]
+        if place is None:
+            value = fields.get(usual)
+        else:
+            value = [*listed.values()][place]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
             raise ImportRefusedError(
                 f"{CONFIG}: {usual} is {value!r:.40}; it must be a number above 0"
@@ -263,11 +269,10 @@ def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[st
         if a:
             ours[piece.ours] = Factors(torch.cat(a), torch.cat(b, dim=1).contiguous())
     if left or not ours:
-        what = (
-            f"{min(left)[:80]} is no matrix inside the blocks of the base"
-            if left
-            else "there are no factors"
-        )
+        if left:
+            what = f"{min(left)[:80]} is no matrix inside the blocks of the base"
+        else:
+            what = "there are no factors"
         raise ImportRefusedError(
             f"{adapter.file}: {what}: name the model that the adapter was made for"
         )

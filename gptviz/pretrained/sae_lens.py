@@ -118,7 +118,10 @@ def read(folder: Path, *, centres: bool = False) -> dict[str, Any]:
             f"{given.file}: d_in and d_sae are {sizes!r:.60}, and the tensors have {width:,} "
             f"numbers and {features:,} features: the two files are not of one dictionary"
         )
-    k = counted.whole("k", None, 1, features) if architecture == "topk" else 0
+    if architecture == "topk":
+        k = counted.whole("k", None, 1, features)
+    else:
+        k = 0
     encoder = tensors["W_enc"].T
     bias = tensors["b_enc"]
     decoder = tensors["W_dec"]

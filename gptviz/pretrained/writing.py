@@ -119,9 +119,10 @@ def _write_tokenizer(model: Written, folder: Path) -> bool:
     """Write the files of the tokenizer; false if `transformers` has none that gives the same
     ids.
     """
-    tokenizer = (
-        model.tokenizer.inner if isinstance(model.tokenizer, PaddedTokenizer) else model.tokenizer
-    )
+    if isinstance(model.tokenizer, PaddedTokenizer):
+        tokenizer = model.tokenizer.inner
+    else:
+        tokenizer = model.tokenizer
     if isinstance(tokenizer, MarianTokenizer):
         for name, content in tokenizer.files().items():
             (folder / name).write_bytes(content)

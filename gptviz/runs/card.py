@@ -48,22 +48,24 @@ def finite(value: object) -> float | None:
 
 def count(value: object) -> int | None:
     """`value` if it is a whole number from 0 to `LARGEST_COUNT`, else None."""
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT
-        else None
-    )
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
+        return value
+    return None
 
 
 def share(value: object) -> float | None:
     """`value` if it is a number from 0 to 1, else None."""
     number = finite(value)
-    return number if number is not None and 0 <= number <= 1 else None
+    if number is not None and 0 <= number <= 1:
+        return number
+    return None
 
 
 def shares(value: object) -> tuple[float | None, ...] | None:
     """`value` as a row of shares, each None if it is no share; or None if `value` is no list."""
-    return tuple(map(share, value)) if isinstance(value, list) else None
+    if isinstance(value, list):
+        return tuple(map(share, value))
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,20 +108,28 @@ class LossEntry:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    if isinstance(value, str):
+        return value
+    return None
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return tuple(text for text in value if isinstance(text, str))
+    return ()
 
 
 def _pair(value: object) -> tuple[str, str] | None:
     texts = _texts(value)
-    return (texts[0], texts[1]) if len(texts) == 2 else None
+    if len(texts) == 2:
+        return (texts[0], texts[1])
+    return None
 
 
 def _object(value: object) -> Mapping[str, Any] | None:
-    return value if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        return value
+    return None
 
 
 def _settings(value: object) -> Mapping[str, Any] | None:
@@ -138,19 +148,15 @@ def _settings(value: object) -> Mapping[str, Any] | None:
 def _counts(value: object) -> Mapping[str, int] | None:
     if value is None:
         return None
-    return (
-        {key: number for key, number in value.items() if count(number) is not None}
-        if isinstance(value, dict)
-        else {}
-    )
+    if isinstance(value, dict):
+        return {key: number for key, number in value.items() if count(number) is not None}
+    return {}
 
 
 def _labels(value: object) -> tuple[str, ...] | None:
-    return (
-        tuple(value)
-        if isinstance(value, list) and all(isinstance(name, str) for name in value)
-        else None
-    )
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    return None
 
 
 def _chat(value: object) -> ChatTemplate | None:
@@ -166,11 +172,9 @@ def _chat(value: object) -> ChatTemplate | None:
 
 
 def _ids(value: object) -> tuple[int, ...]:
-    return (
-        tuple(number for number in value if count(number) is not None)
-        if isinstance(value, list)
-        else ()
-    )
+    if isinstance(value, list):
+        return tuple(number for number in value if count(number) is not None)
+    return ()
 
 
 def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
@@ -186,7 +190,9 @@ def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
 
 def _wall_seconds(value: object) -> float:
     seconds = finite(value)
-    return seconds if seconds is not None and 0 <= seconds < LONGEST_TIME else 0.0
+    if seconds is not None and 0 <= seconds < LONGEST_TIME:
+        return seconds
+    return 0.0
 
 
 def _losses(value: object) -> tuple[LossEntry, ...]:
@@ -286,7 +292,9 @@ class Card:
 
         value = self.values.get("engine")
         try:
-            return Engine.from_dict(value) if isinstance(value, dict) and value else None
+            if isinstance(value, dict) and value:
+                return Engine.from_dict(value)
+            return None
         except ValueError:
             return None
 

@@ -127,11 +127,9 @@ def folders() -> dict[str, Path]:
         name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name
     }
     allowed = hosting().allowed_models
-    return (
-        by_name
-        if allowed is None
-        else {name: folder for name, folder in by_name.items() if name in allowed}
-    )
+    if allowed is None:
+        return by_name
+    return {name: folder for name, folder in by_name.items() if name in allowed}
 
 
 def folder_of(name: str) -> Path | None:
@@ -234,7 +232,9 @@ def imported_from(folder: Path) -> str | None:
     one that was trained here.
     """
     said = _card(folder).get("imported_from")
-    return said if isinstance(said, str) else None
+    if isinstance(said, str):
+        return said
+    return None
 
 
 def read_kind(folder: Path) -> Kind:
@@ -244,7 +244,9 @@ def read_kind(folder: Path) -> Kind:
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    return _read_json(folder, "card.json") if os.path.lexists(folder / "card.json") else {}
+    if os.path.lexists(folder / "card.json"):
+        return _read_json(folder, "card.json")
+    return {}
 
 
 def read_card(folder: Path) -> Card:
@@ -362,7 +364,10 @@ def load(
             f"{config.vocab_size:,}: "
             "they are not from one model"
         )
-    weights = folder / "model.safetensors" if step is None else by_step[step]
+    if step is None:
+        weights = folder / "model.safetensors"
+    else:
+        weights = by_step[step]
     if is_adapter(folder):
         model = _adapted_model(weights, config, device, precision, unmerged)
     elif step is None and is_reference(folder):
@@ -386,11 +391,9 @@ def _expected(folder: Path, config: Config) -> Mapping[str, tuple[int, ...]]:
     from gptviz.model import lora
     from gptviz.model.builder import parameter_shapes
 
-    return (
-        lora.parameter_shapes(config, read_adapter(folder).ranks)
-        if is_adapter(folder)
-        else parameter_shapes(config)
-    )
+    if is_adapter(folder):
+        return lora.parameter_shapes(config, read_adapter(folder).ranks)
+    return parameter_shapes(config)
 
 
 def is_adapter(folder: Path) -> bool:
@@ -442,11 +445,10 @@ def base_of(folder: Path) -> Path:
         with suppress(OSError):
             if not is_adapter(base) and weights_hash(base) == adapter.sha256:
                 return base
-    what = (
-        "is an adapter itself"
-        if is_adapter(folders[0])
-        else "has other weights than when the adapter was made"
-    )
+    if is_adapter(folders[0]):
+        what = "is an adapter itself"
+    else:
+        what = "has other weights than when the adapter was made"
     raise CheckpointError(
         f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, which "
         f"{what}: bring the model back as it "
@@ -477,9 +479,14 @@ def weight_files(folder: Path, step: int | None = None) -> list[Path]:
 
 def weights_hash(folder: Path) -> str:
     """The sha256 of the file, or files, with the weights of the checkpoint in `folder`."""
-    files = source_of(folder).files() if is_reference(folder) else [folder / "model.safetensors"]
+    if is_reference(folder):
+        files = source_of(folder).files()
+    else:
+        files = [folder / "model.safetensors"]
     hashes = [_hash(file, written(file)) for file in files]
-    return hashes[0] if len(hashes) == 1 else " ".join(hashes)
+    if len(hashes) == 1:
+        return hashes[0]
+    return " ".join(hashes)
 
 
 @lru_cache(maxsize=256)
@@ -574,7 +581,10 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
         return
     if is_adapter(folder):
         base_of(folder)
-    path = folder / "model.safetensors" if step is None else snapshots(folder)[step]
+    if step is None:
+        path = folder / "model.safetensors"
+    else:
+        path = snapshots(folder)[step]
     with _fitting(path, _expected(folder, config)):
         pass
 
@@ -632,7 +642,9 @@ def stored_weights(folder: Path, config: Config) -> dict[str, Tensor]:
 
 def _folder_of(path: Path) -> Path:
     """The folder of the checkpoint to which a file of weights belongs."""
-    return path.parent if path.name == "model.safetensors" else path.parent.parent
+    if path.name == "model.safetensors":
+        return path.parent
+    return path.parent.parent
 
 
 @contextmanager
@@ -722,11 +734,10 @@ def destination(name: str, root: Path | None = None) -> Path:
     """
     check_name(name)
     target = (own() if root is None else root) / name
-    holds = (
-        {file.name for file in target.iterdir() if not file.name.startswith(".")}
-        if target.is_dir()
-        else set()
-    )
+    if target.is_dir():
+        holds = {file.name for file in target.iterdir() if not file.name.startswith(".")}
+    else:
+        holds = set()
     if target.is_symlink() or (target.exists() and not target.is_dir()) or holds - FILES:
         raise CheckpointError(
             f"{target} holds something other than a model, which would be lost: choose another name"
@@ -748,7 +759,10 @@ def check_is_free(name: str, root: Path | None = None) -> None:
     """Refuse a name that is in use (see `is_in_use`) with a `NameInUseError`."""
     if is_in_use(name, root):
         is_bundled = not os.path.lexists((own() if root is None else root) / name)
-        whose = " (it came with gptviz, and your new model would hide it)" if is_bundled else ""
+        if is_bundled:
+            whose = " (it came with gptviz, and your new model would hide it)"
+        else:
+            whose = ""
         raise NameInUseError(
             f"there is a model named {name} already{whose}: choose another name, or replace it"
         )

@@ -23,7 +23,10 @@ def diverged(card: Card, config: Config) -> str | None:
     """
     recipe = None
     with suppress(TypeError, ValueError):
-        recipe = Recipe.from_dict(dict(card.recipe)) if card.recipe else None
+        if card.recipe:
+            recipe = Recipe.from_dict(dict(card.recipe))
+        else:
+            recipe = None
     return (card.diverged or "")[:LONGEST] or divergence_of(card.losses, config, recipe)
 
 
@@ -38,7 +41,10 @@ def divergence_of(losses: Sequence[LossEntry], config: Config, recipe: Recipe | 
     if not has_diverged(before, last.training, made[-1].validation, uniform):
         return None
     change = "" if recipe is None else f". To change: {advice(recipe)}"
-    beginning = "" if before is None else f", and before the first step it was {_nats(before)}"
+    if before is None:
+        beginning = ""
+    else:
+        beginning = f", and before the first step it was {_nats(before)}"
     return (
         f"it diverged: after {last.step:,} steps its loss is {_nats(made[-1].validation)} nats. "
         f"A blind guess has {_nats(uniform)}{beginning}{change}"
@@ -46,4 +52,8 @@ def divergence_of(losses: Sequence[LossEntry], config: Config, recipe: Recipe | 
 
 
 def _nats(loss: float) -> str:
-    return f"{loss:,.3f}" if loss < 1_000 else f"{loss:,.0f}" if loss < 1e9 else f"{loss:.3g}"
+    if loss < 1_000:
+        return f"{loss:,.3f}"
+    if loss < 1e9:
+        return f"{loss:,.0f}"
+    return f"{loss:.3g}"

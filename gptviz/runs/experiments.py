@@ -128,7 +128,10 @@ class Plan:
             tokenizer = opened.tokenizer
             config = opened.model.config
         else:
-            tokenizer = self.learn_tokenizer(source) if tokenizer is None else tokenizer
+            if tokenizer is None:
+                tokenizer = self.learn_tokenizer(source)
+            else:
+                tokenizer = tokenizer
             config = changed(source.fitted(self.config, tokenizer), **(changes or {}))
         described = {"preset": self.name, "architecture": self.preset, **(about or {})}
         if self.target is not None:

@@ -144,7 +144,10 @@ class _Files(Format):
 
     def left_out(self, folder: Path) -> str | None:
         number = len(checkpoints.snapshots(folder))
-        parts = [f"its {number} snapshots" if number > 1 else "its snapshot"] if number else []
+        if number:
+            parts = [f"its {number} snapshots" if number > 1 else "its snapshot"]
+        else:
+            parts = []
         parts += ["the course of its training"] if checkpoints.read_card(folder).losses else []
         return " and ".join(parts) or None
 
@@ -271,7 +274,9 @@ class PeftFormat(_Files):
         return checkpoints.is_adapter(folder)
 
     def why_not(self, folder: Path) -> str | None:
-        return super().why_not(folder) if self.is_for(folder) else "it is no LoRA adapter"
+        if self.is_for(folder):
+            return super().why_not(folder)
+        return "it is no LoRA adapter"
 
     def check(self, config: Config, family: str | None, folder: Path) -> None:
         expressed(config, family)

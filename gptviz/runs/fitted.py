@@ -57,11 +57,9 @@ def shipped(name: str) -> dict[str, Tensor]:
     """The tensors that lie beside a model that ships, by the name of the model and "-features";
     none where there are none.
     """
-    return (
-        _read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY)
-        if name.endswith(_OF_MODEL)
-        else {}
-    )
+    if name.endswith(_OF_MODEL):
+        return _read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY)
+    return {}
 
 
 def _read(path: Path) -> dict[str, Tensor]:

@@ -28,7 +28,10 @@ class ImportJob(Job[Imported]):
         self.given = given  #: the model, as `import_model` takes it
         # a path by its end
         title = suggested or (given if hub.is_name(given) else Path(given).name)
-        command = None if additions else f"gptviz import {shlex.quote(given)}"
+        if additions:
+            command = None
+        else:
+            command = f"gptviz import {shlex.quote(given)}"
         super().__init__(
             title,
             lambda _: import_model(

@@ -110,7 +110,10 @@ def import_model(
         **values_of(opened),
         **({"command": command} if command else {}),
     }
-    there = source.path.stem if source.path.is_file() else Path(given).resolve().name
+    if source.path.is_file():
+        there = source.path.stem
+    else:
+        there = Path(given).resolve().name
     wanted = names.possible(suggested or there) if name is None else name
     with names.claimed(wanted, or_next=name is None) as claim:
         folder = checkpoints.save_opened(
@@ -144,8 +147,13 @@ def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined
     see `import_model`.
     """
     try:
-        source = source_at(Path(given), additions) if os.path.lexists(given) else None
-        return source.examined() if isinstance(source, Mapped) else None
+        if os.path.lexists(given):
+            source = source_at(Path(given), additions)
+        else:
+            source = None
+        if isinstance(source, Mapped):
+            return source.examined()
+        return None
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
 

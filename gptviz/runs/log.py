@@ -122,7 +122,10 @@ class LogWriter:
         """Record a step; the loss of a line is the mean since the line before."""
         self.losses.append(event.loss)
         first = math.isnan(self.recent_loss)
-        self.recent_loss = event.loss if first else 0.98 * self.recent_loss + 0.02 * event.loss
+        if first:
+            self.recent_loss = event.loss
+        else:
+            self.recent_loss = 0.98 * self.recent_loss + 0.02 * event.loss
         every = 2 ** max(0, (event.step // LINES_PER_DOUBLING).bit_length() - 1)
         if event.step % every == 0 or event.progress >= 1:
             self._write(

@@ -28,7 +28,10 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
     """
     try:
         read = peft.read(path)
-        folder = checkpoints.find(base) if base is not None else base_named(read.base)
+        if base is not None:
+            folder = checkpoints.find(base)
+        else:
+            folder = base_named(read.base)
         config = checkpoints.read_config(folder)
         about = checkpoints.read_card(folder)
         factors = peft.as_ours(read, config, about.family)
@@ -58,7 +61,10 @@ def base_named(named: str) -> Path:
     """The model here that the files of an adapter of PEFT name as their base: by where it came
     from, or by its own name.
     """
-    own = names.possible(named.replace("\\", "/").rstrip("/").rpartition("/")[2]) if named else ""
+    if named:
+        own = names.possible(named.replace("\\", "/").rstrip("/").rpartition("/")[2])
+    else:
+        own = ""
     for name, folder in checkpoints.folders().items():
         with suppress(CheckpointError):
             if not checkpoints.is_adapter(folder) and (

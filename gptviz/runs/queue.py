@@ -149,7 +149,9 @@ class Queue:
             if name in self.training():
                 return 0
             waiting = self.waiting()
-            return waiting.index(name) + 1 if name in waiting else None
+            if name in waiting:
+                return waiting.index(name) + 1
+            return None
 
     def training(self) -> list[str]:
         """The runs that are being trained: by this queue, by the command line, or by the queue of
@@ -283,11 +285,10 @@ class Queue:
         """
         training = self.training()
         waiting = self.waiting()
-        twins = (
-            [twin for name in training if (twin := self._twin(name)) is not None]
-            if self.twins_at_once
-            else []
-        )
+        if self.twins_at_once:
+            twins = [twin for name in training if (twin := self._twin(name)) is not None]
+        else:
+            twins = []
         if begin := [twin for twin in twins if twin in waiting]:
             return begin
         pairs = sum(twin in training for twin in twins) // 2
@@ -297,7 +298,9 @@ class Queue:
         """The run that is trained beside this one; None if there is none."""
         with suppress(OSError, checkpoints.CheckpointError):
             twin = checkpoints.read_card(self.root / name).twin
-            return twin if twin != name else None
+            if twin != name:
+                return twin
+            return None
         return None
 
     def _start(self, name: str) -> None:

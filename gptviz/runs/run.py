@@ -124,7 +124,10 @@ def prepare(
             raise CheckpointError(
                 f"cannot keep a copy of the text to train on ({reason_of(error)}): make room on the disk"
             ) from None
-        model = build(config, seed=recipe.seed) if spec.initial is None else spec.initial
+        if spec.initial is None:
+            model = build(config, seed=recipe.seed)
+        else:
+            model = spec.initial
         if adapter is not None:
             model = AdaptedTransformer(model, adapter.ranks, recipe.seed)
         card = {
@@ -184,7 +187,10 @@ def read_run(folder: Path) -> Run:
             raise ValueError(
                 f"its weights are stored as {store!r:.80}, not as {' or '.join(STORES)}"
             )
-        engine = Engine.from_dict(values["engine"]) if values.get("engine") else None
+        if values.get("engine"):
+            engine = Engine.from_dict(values["engine"])
+        else:
+            engine = None
         return Run(
             folder,
             Recipe.from_dict(values["recipe"]),

@@ -87,9 +87,10 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
             of = sum(map(length_of, paths))
             with progress.part(1, 2) if written_out else nullcontext():
                 for path in paths:
-                    inside = (
-                        path.name if path in written_out else path.relative_to(folder).as_posix()
-                    )
+                    if path in written_out:
+                        inside = path.name
+                    else:
+                        inside = path.relative_to(folder).as_posix()
                     length = length_of(path)
                     with progress.part(done, of, length, step="byte"):
                         add(archive, path, f"{name}/{inside}")
@@ -136,9 +137,10 @@ def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
         entry = zipfile.ZipInfo(name)
         entry.external_attr = (stat.S_IFREG | 0o644) << 16
         # Weights hardly shrink, and compressing them takes seconds.
-        entry.compress_type = (
-            zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
-        )
+        if path.suffix == ".safetensors":
+            entry.compress_type = zipfile.ZIP_STORED
+        else:
+            entry.compress_type = zipfile.ZIP_DEFLATED
         with archive.open(entry, "w", force_zip64=True) as out:
             while piece := content.read(PIECE):
                 out.write(piece)
@@ -205,11 +207,10 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
         CheckpointError: it is no zip file, holds no model, is damaged or too large for the disk, or
             the name is impossible or in use; nothing is left half-made.
     """
-    shown = (
-        file.name
-        if isinstance(file, Path)
-        else Path(str(getattr(file, "name", "the zip file"))).name
-    )
+    if isinstance(file, Path):
+        shown = file.name
+    else:
+        shown = Path(str(getattr(file, "name", "the zip file"))).name
     try:
         with zips.opened(file) as content:
             model = _ZippedModel(content, Path(shown).stem)

@@ -83,7 +83,11 @@ def stop_request(folder: Path) -> StopRequest | None:
         return None
     with suppress(OSError):
         content = read_regular(path, LONGEST_FILE, cut=True).decode("utf-8", "replace").strip()
-        return None if not content else "pause" if content == "pause" else "stop"
+        if not content:
+            return None
+        if content == "pause":
+            return "pause"
+        return "stop"
     return None
 
 

@@ -146,7 +146,10 @@ def _train(
     )
     state = _restore(folder, trainer)
     # One process writes for all.
-    recorder = _Recorder(run, tokenizer, source, data, trainer, state) if world.is_main else None
+    if world.is_main:
+        recorder = _Recorder(run, tokenizer, source, data, trainer, state)
+    else:
+        recorder = None
     outcome: Literal["finished", "paused", "stopped"] = "finished"
     # What is compiled is compiled for a number of threads.
     cores = None if engine.compiled else FreeCores()
@@ -161,7 +164,10 @@ def _train(
                     yield from recorder.record(event)
                 if isinstance(event, Stepped):
                     requests.is_last = event.progress >= 1
-                    request = requests.now() if world.is_main and not requests.is_last else None
+                    if world.is_main and not requests.is_last:
+                        request = requests.now()
+                    else:
+                        request = None
                     if agreed := _broadcast_request(request, world, device):
                         raise _RequestedError(agreed)
         except _RequestedError as requested:
@@ -400,7 +406,10 @@ class _Recorder:
         """Put an evaluation on the card, with the other measurements; those that are `numbers` also
         become curves.
         """
-        accuracy = event.evaluation.accuracy if self.source.has_right_answers else None
+        if self.source.has_right_answers:
+            accuracy = event.evaluation.accuracy
+        else:
+            accuracy = None
         recent = self.log.recent_loss
         entry = LossEntry(
             step=event.step,

@@ -43,11 +43,9 @@ class Values:
         """The end of a sentence that says that `asked` is none of them."""
         if self.why:
             return f": {self.why}"
-        return (
-            instead(asked, self.names)
-            if 0 < len(self.names) <= MOST_LISTED
-            else f"; it takes {self.words}"
-        )
+        if 0 < len(self.names) <= MOST_LISTED:
+            return instead(asked, self.names)
+        return f"; it takes {self.words}"
 
 
 def one_of(names: Collection[str]) -> Values:
@@ -77,7 +75,9 @@ def real(low: float, high: float) -> Values:
 
 def number(text: str) -> float:
     """The number that a text is, NaN if it is none."""
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    return math.nan
 
 
 def pairs(first: int, second: int, words: str, *, most: int, names: Collection[str] = ()) -> Values:

@@ -55,7 +55,9 @@ class FieldInfo:
             return True
         value = values[self.needs[0]]
         wanted = self.needs[1]
-        return value in wanted if wanted else value is not None
+        if wanted:
+            return value in wanted
+        return value is not None
 
     @property
     def full_help(self) -> str:
@@ -124,7 +126,10 @@ def _declared(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, Describe
         elif hints[setting.name] is str or str in alternatives:
             kind = "text"
         else:
-            kind = "whole" if hints[setting.name] is int or int in alternatives else "number"
+            if hints[setting.name] is int or int in alternatives:
+                kind = "whole"
+            else:
+                kind = "number"
         info = FieldInfo(
             setting.name,
             kind=kind,
@@ -146,7 +151,9 @@ def field_info(settings: type, name: str) -> FieldInfo:
             f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(declared)}"
         )
     info, table = declared[name]
-    return info if table is None else replace(info, choices=tuple(table), about_choices=dict(table))
+    if table is None:
+        return info
+    return replace(info, choices=tuple(table), about_choices=dict(table))
 
 
 def field_infos(settings: type) -> dict[str, FieldInfo]:
@@ -218,11 +225,9 @@ def limits(info: FieldInfo) -> str:
     if info.low is None:
         return what
     if info.high is None:
-        return (
-            f"{what}, more than {info.low:g}"
-            if info.low_excluded
-            else f"{what}, {info.low:g} or more"
-        )
+        if info.low_excluded:
+            return f"{what}, more than {info.low:g}"
+        return f"{what}, {info.low:g} or more"
     return (
         f"{what} from {info.low:,} {'up to, not including,' if info.high_excluded else 'to'} "
         f"{info.high:,}"

@@ -192,11 +192,10 @@ def _thumbnail(program: str, folder: Path, exhibit: Exhibit) -> bool:
 def _card(exhibit: Exhibit, has_picture: bool) -> str:
     source = f"{THUMBNAILS}/{exhibit.name}.webp"
     width, height = THUMBNAIL
-    picture = (
-        f'<img src="{source}" alt="" width="{width}" height="{height}" loading="lazy">'
-        if has_picture
-        else ""
-    )
+    if has_picture:
+        picture = f'<img src="{source}" alt="" width="{width}" height="{height}" loading="lazy">'
+    else:
+        picture = ""
     return (
         "<li><a "
         f'href="{exhibit.name}.html">{picture}<b>{escape(exhibit.title)}</b></a><p>{escape(exhibit.about)}</p></li>'

@@ -58,9 +58,12 @@ def read_accuracy(folder: Path) -> Accuracy | None:
     ]
     if not known:
         return None
-    what = (
-        "answers without a mistake" if answers else "texts right" if card.labels else "tokens right"
-    )
+    if answers:
+        what = "answers without a mistake"
+    elif card.labels:
+        what = "texts right"
+    else:
+        what = "tokens right"
     rows = (card.texts or {}).get("training")
     size = (card.recipe or {}).get("batch_size")
     return Accuracy(

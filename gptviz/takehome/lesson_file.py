@@ -30,7 +30,10 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
     `functions` of its expressions, and its questions, which are answered in the file. A PageError
     if a page of it cannot be opened, an ExpressionError if a value or an answer cannot be computed.
     """
-    sources = [PlainText(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
+    if lesson.based_on:
+        sources = [PlainText(f"Based on: {'; '.join(lesson.based_on)}")]
+    else:
+        sources = []
     about = [PlainText(stands_in(lesson))] if lesson.any_decoder else []
     pieces: list[PagePiece] = [
         Heading(lesson.title, 1, plain=True),
@@ -41,9 +44,10 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
     for number, step in enumerate(lesson.steps, 1):
         page = None if step.page is None else with_model(step.page, lesson)
         words = PieceGroup(tuple(_words(step, functions)))
-        beside = (
-            words if page is None else PieceGroup((words, read(page.page, page.query)), "beside")
-        )
+        if page is None:
+            beside = words
+        else:
+            beside = PieceGroup((words, read(page.page, page.query)), "beside")
         pieces += [Heading(f"{number} {step.title}", 2, plain=True), beside]
     source = f"The lesson “{lesson.title}” about the model {lesson.model}."
     return PageContent(lesson.name, {"model": lesson.model}, tuple(pieces), source)
@@ -60,11 +64,10 @@ def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
         ask, hint, reveal = (
             filled(text, functions) for text in (question.ask, question.hint, question.reveal)
         )
-        words = (
-            f"{answer.in_words} (an answer within {within:g} counts as right)"
-            if within
-            else answer.in_words
-        )
+        if within:
+            words = f"{answer.in_words} (an answer within {within:g} counts as right)"
+        else:
+            words = answer.in_words
         yield AskedQuestion(
             ask, question.kind, question.options, answer.value, within, words, hint, reveal
         )

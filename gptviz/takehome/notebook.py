@@ -94,7 +94,9 @@ def _of_view(view: SavedView) -> str | None:
     # before and after settings chosen in the browser
     if isinstance(code, list) and all(isinstance(part, str) for part in code):
         return "Sampling()".join(code)
-    return code if isinstance(code, str) and code else None
+    if isinstance(code, str) and code:
+        return code
+    return None
 
 
 def _cell(kind: str, source: str, number: int) -> dict[str, Any]:

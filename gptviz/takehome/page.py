@@ -189,7 +189,10 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
 
 def _pieces(elements: Sequence[Element]) -> Iterator[PagePiece]:
     for element in elements:
-        pieces = _piece(element) if element.inside is None else _group(element, element.inside)
+        if element.inside is None:
+            pieces = _piece(element)
+        else:
+            pieces = _group(element, element.inside)
         yield from (piece for piece in pieces if piece != TRY_THIS)
 
 

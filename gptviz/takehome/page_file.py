@@ -61,11 +61,10 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
     """
     writer = _Writer(shared, own)
     of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
-    by = (
-        f"{page.source} Written by gptviz {__version__}"
-        if page.source
-        else f"Page “{page.name}” of gptviz {__version__}{of}"
-    )
+    if page.source:
+        by = f"{page.source} Written by gptviz {__version__}"
+    else:
+        by = f"Page “{page.name}” of gptviz {__version__}{of}"
     return filled(
         HERE / "page.html",
         address=escape(urlencode(page.query)),
@@ -182,12 +181,14 @@ class _Writer:
 
     def whole(self, page: PageContent) -> str:
         """All of a page, and a link to where the reader's own prompt can be typed."""
-        address = self.own(page.name, page.query) if self.own is not None else ""
-        link = (
-            [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>']
-            if address
-            else []
-        )
+        if self.own is not None:
+            address = self.own(page.name, page.query)
+        else:
+            address = ""
+        if address:
+            link = [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>']
+        else:
+            link = []
         return "\n".join([*(self.written(piece) for piece in page.pieces), *link])
 
     def _heading(self, heading: Heading) -> str:
@@ -221,7 +222,10 @@ class _Writer:
             for option in asked.options
         )
         typed = '<input name="answer" autocomplete="off" aria-label="Your answer">'
-        check = "" if asked.kind == "state" else f"{options or typed}<button>Check</button>"
+        if asked.kind == "state":
+            check = ""
+        else:
+            check = f"{options or typed}<button>Check</button>"
         hidden = {
             "kind": asked.kind,
             "value": asked.value,
@@ -277,7 +281,10 @@ class _Writer:
     def _table(self, table: PageTable) -> str:
         shown = table.frame.head(MOST_ROWS)
         more = len(table.frame) - len(shown)
-        left = f'<p class="caption">{more:,} more rows are not in this file.</p>' if more else ""
+        if more:
+            left = f'<p class="caption">{more:,} more rows are not in this file.</p>'
+        else:
+            left = ""
         return f'<div class="table">{shown.to_html(escape=True, border=0)}</div>{left}'
 
     def scripts(self) -> str:

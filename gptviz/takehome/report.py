@@ -169,14 +169,14 @@ def _in_words(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return (
-        f"{value:,g}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )
+        if value:
+            return "yes"
+        return "no"
+    if isinstance(value, float):
+        return f"{value:,g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
 
 
 def _samples(log: Sequence[LogLine]) -> Iterator[PagePiece]:
@@ -187,7 +187,10 @@ def _samples(log: Sequence[LogLine]) -> Iterator[PagePiece]:
         return
     yield Heading("What it wrote", 2)
     shown = evenly(written, MOST_SAMPLES)
-    about = "" if len(shown) == len(written) else f" {len(shown)} of {len(written)} samples."
+    if len(shown) == len(written):
+        about = ""
+    else:
+        about = f" {len(shown)} of {len(written)} samples."
     yield MarkdownText(
         f"Samples that it wrote on the way, the first one before it had learned much.{about}",
         "caption",

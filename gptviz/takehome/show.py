@@ -118,7 +118,12 @@ def show(
         raise TypeError(
             f"{what!r:.80} cannot be shown: give an array, a trace, a model or the name of a model"
         )
-    query = {} if what is None else {"model": what} if isinstance(what, str) else _query(what)
+    if what is None:
+        query = {}
+    elif isinstance(what, str):
+        query = {"model": what}
+    else:
+        query = _query(what)
     if prompt is not None:
         query["prompt"] = prompt
     return _page(page, query, state, height)

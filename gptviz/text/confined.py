@@ -105,11 +105,10 @@ class Confined:
         self._end()
         self._process = None
         is_late = not in_time or process.returncode == -getattr(signal, "SIGXCPU", 0)
-        took = (
-            f"it takes longer than {request['seconds']:.0f} seconds"
-            if is_late
-            else "it takes too much memory"
-        )
+        if is_late:
+            took = f"it takes longer than {request['seconds']:.0f} seconds"
+        else:
+            took = "it takes too much memory"
         raise EndedError(answer.get("stopped", took))
 
 

@@ -108,8 +108,6 @@ def kind_of_text(text: str) -> str:
         return "word"
     if letters[0] in _VOWELS:
         return "vowel"
-    return (
-        "consonant"
-        if unicodedata.name(letters[0], "").startswith("LATIN SMALL LETTER")
-        else "other"
-    )
+    if unicodedata.name(letters[0], "").startswith("LATIN SMALL LETTER"):
+        return "consonant"
+    return "other"

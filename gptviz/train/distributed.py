@@ -68,7 +68,9 @@ class World:
 
 def local_rank() -> int | None:
     """The number of this process on its machine, as `torchrun` sets it; None without `torchrun`."""
-    return int(os.environ["LOCAL_RANK"]) if "LOCAL_RANK" in os.environ else None
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    return None
 
 
 @contextmanager

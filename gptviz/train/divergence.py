@@ -42,14 +42,12 @@ def has_diverged(
 
 def advice(recipe: Recipe) -> str:
     """Suggested changes after a run with this recipe diverged, with the values it had."""
-    warmup = (
-        f"lengthen the warm-up ({recipe.warmup:.0%} of the run)"
-        if recipe.warmup
-        else "begin with a warm-up (there was none)"
-    )
-    clip = (
-        f"clip gradients at less ({recipe.clip:g})"
-        if recipe.clip
-        else "clip gradients (they were not clipped)"
-    )
+    if recipe.warmup:
+        warmup = f"lengthen the warm-up ({recipe.warmup:.0%} of the run)"
+    else:
+        warmup = "begin with a warm-up (there was none)"
+    if recipe.clip:
+        clip = f"clip gradients at less ({recipe.clip:g})"
+    else:
+        clip = "clip gradients (they were not clipped)"
     return f"lower the learning rate ({recipe.learning_rate:g}), {warmup}, or {clip}"

@@ -59,7 +59,9 @@ class Engine:
 
     def forward(self, model: Transformer) -> nn.Module:
         """The model itself, or the compiled model."""
-        return _compiled(model) if self.compiled else model
+        if self.compiled:
+            return _compiled(model)
+        return model
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -119,7 +121,10 @@ def _compiling(
         return False, "not compiled, as asked", eager
     if missing := compiler_missing():
         return False, f"not compiled: {missing}", eager
-    length = eager * recipe.steps if recipe.steps else 60 * (recipe.minutes or 0)
+    if recipe.steps:
+        length = eager * recipe.steps
+    else:
+        length = 60 * (recipe.minutes or 0)
     if recipe.compile == "auto" and length < WORTH_COMPILING:
         return (
             False,
@@ -145,7 +150,9 @@ def compiler_missing() -> str | None:
 
 
 def _name(bfloat16: bool) -> str:
-    return "bfloat16" if bfloat16 else "float32"
+    if bfloat16:
+        return "bfloat16"
+    return "float32"
 
 
 def _compiled(model: Transformer) -> nn.Module:

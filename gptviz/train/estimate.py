@@ -86,9 +86,10 @@ class Speed:
         """
         overhead = min(self.overhead, other.overhead)
         flops = max(self.flops, other.flops)
-        bfloat16 = (
-            self.bfloat16.or_faster(other.bfloat16) if self.bfloat16 and other.bfloat16 else None
-        )
+        if self.bfloat16 and other.bfloat16:
+            bfloat16 = self.bfloat16.or_faster(other.bfloat16)
+        else:
+            bfloat16 = None
         return Speed(flops, max(self.bytes, other.bytes), overhead, bfloat16, other.slowdown)
 
 
@@ -133,7 +134,10 @@ def estimate(
     weights = FLOAT32 * (parameters + added)
     optimiser = FLOAT32 * optimiser_numbers(config, recipe)
     products = step_work(config, recipe.batch_size, tokens, recipe.lora_rank)
-    matrices = block_matrices(config, recipe) if recipe.optimiser == "muon" else []
+    if recipe.optimiser == "muon":
+        matrices = block_matrices(config, recipe)
+    else:
+        matrices = []
     sizes = [(min(shape), max(shape)) for shape in matrices]
     # Muon adds five steps of Newton and Schulz for each matrix (Jordan 2024).
     orthogonalising = sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
@@ -260,7 +264,9 @@ def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool)
 
 def _trained(model: Transformer, rank: int) -> Transformer:
     """The model; with a rank, only a LoRA adapter of that rank is trained."""
-    return AdaptedTransformer(model, every_matrix(model.config, rank)) if rank else model
+    if rank:
+        return AdaptedTransformer(model, every_matrix(model.config, rank))
+    return model
 
 
 def snapshot_count(recipe: Recipe, steps: int) -> int:
@@ -300,9 +306,9 @@ def measure(device: torch.device | str = "cpu") -> Speed:
     """
     device = torch.device(device)
     speed = _measured(device, bfloat16=False)
-    return (
-        replace(speed, bfloat16=_measured(device, bfloat16=True)) if may_bfloat16(device) else speed
-    )
+    if may_bfloat16(device):
+        return replace(speed, bfloat16=_measured(device, bfloat16=True))
+    return speed
 
 
 def _measured(device: torch.device, bfloat16: bool) -> Speed:

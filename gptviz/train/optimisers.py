@@ -42,7 +42,10 @@ def optimisers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
     made: list[Optimizer] = []
     parameters = list(model.parameters())
     if recipe.optimiser == "muon":
-        stacks = [model] if model.encoder is None else [model, model.encoder]
+        if model.encoder is None:
+            stacks = [model]
+        else:
+            stacks = [model, model.encoder]
         matrices = [
             p
             for stack in stacks
@@ -80,7 +83,9 @@ def optimiser_numbers(config: Config, recipe: Recipe) -> int:
     parameters = sum(map(math.prod, trained_shapes(config, recipe).values()))
     match recipe.optimiser:
         case "sgd":
-            return parameters if recipe.beta1 else 0
+            if recipe.beta1:
+                return parameters
+            return 0
         case "muon":
             return 2 * parameters - sum(map(math.prod, block_matrices(config, recipe)))
         case _:

@@ -133,7 +133,10 @@ class Trainer:
                 self.seconds += took
                 self._timed += 1
                 # the first may compile
-                self._pace = took if self._timed < 3 else 0.9 * self._pace + 0.1 * took
+                if self._timed < 3:
+                    self._pace = took
+                else:
+                    self._pace = 0.9 * self._pace + 0.1 * took
                 progress = self._progress()
                 left = (1 - progress) * (
                     self.recipe.steps * self._pace
@@ -230,7 +233,10 @@ class Trainer:
         """
         progress = self._progress()
         due = self._due(progress)
-        event = self._evaluation(due, everything or progress >= 1) if self.world.is_main else None
+        if self.world.is_main:
+            event = self._evaluation(due, everything or progress >= 1)
+        else:
+            event = None
         self.evaluated = due
         if event is not None:
             yield event
@@ -247,11 +253,10 @@ class Trainer:
         rows = sum(len(batch.targets) for batch in some)
         evaluation = evaluate(self.model, self._interruptible(some))
         self._check_finite(evaluation.loss)
-        again = (
-            evaluate(self.model, self._interruptible(spread(trained_on, rows)))
-            if trained_on
-            else None
-        )
+        if trained_on:
+            again = evaluate(self.model, self._interruptible(spread(trained_on, rows)))
+        else:
+            again = None
         return Evaluated(self.step, evaluation, self.seconds, rows, rows / total, again)
 
     def _interruptible(self, batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -108,9 +108,9 @@ def write(
 
 def _in_json(numbers: Any) -> str:
     """A vector or a matrix, with as many digits as tell apart all numbers of float32."""
-    return (
-        f"[{', '.join(map(_in_json, numbers))}]" if isinstance(numbers, list) else f"{numbers:.9g}"
-    )
+    if isinstance(numbers, list):
+        return f"[{', '.join(map(_in_json, numbers))}]"
+    return f"{numbers:.9g}"
 
 
 def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -259,7 +259,10 @@ def imports(body: str) -> str:
     used = {node.id for node in names} - {
         node.id for node in names if isinstance(node.ctx, ast.Store)
     }
-    lines = ["from __future__ import annotations\n"] if "Number" in used else []
+    if "Number" in used:
+        lines = ["from __future__ import annotations\n"]
+    else:
+        lines = []
     for module, functions in MODULES.items():
         if here := [function for function in functions if function in used]:
             lines.append(f"from {module.strip()} import {', '.join(here)}")

@@ -82,7 +82,9 @@ class Page:
     @property
     def path(self) -> str:
         """Its script, as Streamlit names it."""
-        return "app.py" if self.name == "home" else f"pages/{self.name}.py"
+        if self.name == "home":
+            return "app.py"
+        return f"pages/{self.name}.py"
 
     @property
     def about(self) -> Mapping[str, About]:

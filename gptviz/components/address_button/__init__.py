@@ -35,8 +35,6 @@ def told(value: object, names: Sequence[str]) -> dict[str, str] | None:
     component sends.
     """
     fields = read(value, **dict.fromkeys(names, maybe(text_up_to(LONGEST))))
-    return (
-        None
-        if fields is None
-        else {name: value for name, value in fields.items() if value is not None}
-    )
+    if fields is None:
+        return None
+    return {name: value for name, value in fields.items() if value is not None}

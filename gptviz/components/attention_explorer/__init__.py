@@ -106,7 +106,9 @@ class BlockSize:
     @property
     def cells(self) -> int:
         """The pairs of a query and a key that are sent."""
-        return self.queries * (self.queries + 1) // 2 if self.triangle else self.queries * self.keys
+        if self.triangle:
+            return self.queries * (self.queries + 1) // 2
+        return self.queries * self.keys
 
     @property
     def numbers(self) -> int:
@@ -116,7 +118,9 @@ class BlockSize:
 
 def blocks_sent(size: BlockSize, n_block: int, block: int) -> range:
     """The blocks whose numbers are sent: all of them, or only `block` if all are too many."""
-    return range(n_block) if 2 * n_block * size.numbers <= MOST_BYTES else range(block, block + 1)
+    if 2 * n_block * size.numbers <= MOST_BYTES:
+        return range(n_block)
+    return range(block, block + 1)
 
 
 def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
@@ -235,7 +239,9 @@ def address(heads: Heads) -> dict[str, Values]:
 
 
 def _blank(values: Float32Array, blocked: npt.NDArray[np.bool_] | None) -> Float32Array:
-    return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
+    if blocked is None:
+        return values
+    return np.where(blocked, np.float32(np.nan), values)
 
 
 def attention_explorer(
@@ -257,7 +263,9 @@ def switched(value: object, shown: str, n_block: int, n_head: int) -> tuple[int,
     "head": number or null, "of": `shown`}; null is all heads. None as in `wanted`.
     """
     fields = read(value, of=shown, block=range(n_block), head=maybe(range(n_head)))
-    return None if fields is None else (fields["block"], fields["head"])
+    if fields is None:
+        return None
+    return (fields["block"], fields["head"])
 
 
 def wanted(value: object, shown: str, n_block: int) -> int | None:
@@ -265,4 +273,6 @@ def wanted(value: object, shown: str, n_block: int) -> int | None:
     not what this view sends.
     """
     fields = read(value, of=shown, block=range(n_block))
-    return None if fields is None else fields["block"]
+    if fields is None:
+        return None
+    return fields["block"]

@@ -87,4 +87,6 @@ def clicked(value: object, of: str, names: Collection[str]) -> str | None:
     this view sends.
     """
     fields = read(value, of=of, name=names)
-    return None if fields is None else fields["name"]
+    if fields is None:
+        return None
+    return fields["name"]

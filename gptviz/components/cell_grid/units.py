@@ -124,4 +124,6 @@ def clicked(value: object, of: str, units: Sequence[Unit]) -> Unit | None:
     """The unit that an event is about; None as in `cell_grid.clicked`."""
     named = {unit.name: unit for unit in units}
     name = cell_grid.clicked(value, of, named)
-    return None if name is None else named[name]
+    if name is None:
+        return None
+    return named[name]

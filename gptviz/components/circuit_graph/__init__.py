@@ -145,7 +145,9 @@ def chosen(value: object, of: str, circuit: Circuit) -> str | None:
     sends.
     """
     fields = read(value, of=of, node=range(len(circuit.nodes)))
-    return None if fields is None else circuit.nodes[fields["node"]].name
+    if fields is None:
+        return None
+    return circuit.nodes[fields["node"]].name
 
 
 def read_file(content: bytes) -> tuple[dict[str, Any], dict[str, str | None]]:

@@ -46,4 +46,6 @@ def told(value: object) -> float | None:
     sends.
     """
     fields = read(value, size=number_between(1, LARGEST))
-    return None if fields is None else float(fields["size"])
+    if fields is None:
+        return None
+    return float(fields["size"])

@@ -56,7 +56,9 @@ def place(value: object, tree: Tree, number: int) -> int | None:
     what this view sends.
     """
     fields = read(value, number=number, at=tree.nodes)
-    return None if fields is None else fields["at"]
+    if fields is None:
+        return None
+    return fields["at"]
 
 
 def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
@@ -66,11 +68,9 @@ def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
     fields = read(
         value, number=number, at=tree.nodes, token=range(tree.generation.model.config.vocab_size)
     )
-    return (
-        None
-        if fields is None or fields["token"] in tree.generation.never
-        else (fields["at"], fields["token"])
-    )
+    if fields is None or fields["token"] in tree.generation.never:
+        return None
+    return (fields["at"], fields["token"])
 
 
 def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:

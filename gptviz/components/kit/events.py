@@ -25,9 +25,9 @@ def read(value: object, **possible: Possible) -> dict[str, Any] | None:
     if not isinstance(event, dict):
         return None
     fields = {name: event.get(name) for name in possible}
-    return (
-        fields if all(_is_possible(fields[name], each) for name, each in possible.items()) else None
-    )
+    if all(_is_possible(fields[name], each) for name, each in possible.items()):
+        return fields
+    return None
 
 
 def _is_possible(value: object, possible: Possible) -> bool:
@@ -37,7 +37,9 @@ def _is_possible(value: object, possible: Possible) -> bool:
     # with each number of a range.
     if type(value) not in ((int,) if isinstance(possible, range) else (int, str)):
         return False
-    return value == possible if isinstance(possible, str | int) else value in possible
+    if isinstance(possible, str | int):
+        return value == possible
+    return value in possible
 
 
 def maybe(possible: Possible) -> Callable[[object], bool]:

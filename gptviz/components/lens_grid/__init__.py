@@ -127,7 +127,9 @@ def opened(value: object, of: str, n_layer: int, n_position: int) -> LensCell | 
     not what this view sends.
     """
     fields = read(value, of=of, layer=range(n_layer), index=range(n_position))
-    return None if fields is None else LensCell(fields["layer"], fields["index"])
+    if fields is None:
+        return None
+    return LensCell(fields["layer"], fields["index"])
 
 
 def asked(

@@ -97,7 +97,9 @@ def taken(value: object, text: str, guesses: int) -> int | None:
     is no such guess.
     """
     fields = read(value, text=text, guess=range(guesses))
-    return None if fields is None else fields["guess"]
+    if fields is None:
+        return None
+    return fields["guess"]
 
 
 def looked(value: object) -> TensorPage | None:
@@ -107,9 +109,9 @@ def looked(value: object) -> TensorPage | None:
     fields = read(
         value, box=text_up_to(200), piece=range(MOST_PIECES), at=list_up_to(3, range(2**31))
     )
-    return (
-        None if fields is None else TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
-    )
+    if fields is None:
+        return None
+    return TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
 
 
 def fit(look: TensorPage, drawn: Anatomy) -> tuple[Box, BoxTensor, tuple[int, ...]] | None:
@@ -180,7 +182,10 @@ def thumbnails(
     ).astype(np.uint8)
     if hidden is not None:
         small[:, _pooled(hidden, pools, np.logical_and)] = HIDDEN
-    missing = 0 if whole is None else -(-whole[1] // pools[1]) - small.shape[-1]
+    if whole is None:
+        missing = 0
+    else:
+        missing = -(-whole[1] // pools[1]) - small.shape[-1]
     return np.pad(small, ((0, 0), (0, 0), (0, missing)), constant_values=HIDDEN)
 
 
@@ -214,7 +219,10 @@ def code_of(piece: BoxTensor, opened: str, traced: Callable[[str], str]) -> str:
         first = "" if piece.name.endswith("positions") else "[0]"
         return f"{traced(piece.name)}\nvalues = trace[{piece.name!r}]{first}  # {piece.shape}"
     get = "get_parameter" if piece.kind == "weight" else "get_buffer"
-    rows = "" if piece.rows is None else f"[{piece.rows[0]}:{piece.rows[1]}]"
+    if piece.rows is None:
+        rows = ""
+    else:
+        rows = f"[{piece.rows[0]}:{piece.rows[1]}]"
     return (
         f"import gptviz\n\nlm = {opened}\nvalues = lm.model.{get}({piece.name!r}){rows}  # "
         f"{piece.shape}"

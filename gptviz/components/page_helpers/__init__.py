@@ -69,4 +69,6 @@ def told(value: object) -> str | None:
     sends.
     """
     fields = read(value, query=text_up_to(LONGEST))
-    return None if fields is None else fields["query"]
+    if fields is None:
+        return None
+    return fields["query"]

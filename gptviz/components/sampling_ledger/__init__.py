@@ -171,4 +171,6 @@ def _answer(value: object, shown: Payload, act: Callable[[int], None]) -> None:
 def chosen(value: object, generation: int, used: int) -> int | None:
     """The token in an event from the browser; None if it is stale or not what this view sends."""
     fields = read(value, generation=generation, token=range(used))
-    return None if fields is None else fields["token"]
+    if fields is None:
+        return None
+    return fields["token"]

@@ -52,11 +52,9 @@ class Token:
 
 def _brief(probability: float | None) -> float | None:
     """Four significant digits, one more than is shown; JSON has no NaN."""
-    return (
-        None
-        if probability is None or not math.isfinite(probability)
-        else float(f"{probability:.4g}")
-    )
+    if probability is None or not math.isfinite(probability):
+        return None
+    return float(f"{probability:.4g}")
 
 
 def token_strip(
@@ -142,4 +140,6 @@ def clicked(value: object, generation: int, tokens: Sequence[Token]) -> int | No
     An event is JSON: {"at": chip, "generation": number of the text it was made on}.
     """
     fields = read(value, generation=generation, at=range(len(tokens)))
-    return None if fields is None else fields["at"]
+    if fields is None:
+        return None
+    return fields["at"]

@@ -143,6 +143,9 @@ def differences(
     if signed:  # as a reader compares them
         together = side_by_side([100 * value if percent else value for value in values])
         texts = [f"{text} %" if text and percent else text or "only in one" for text in together]
+    colours = [STREAM] * len(values)
+    if signed:
+        colours = [QUERY if value >= 0 else KEY for value in values]
     # As high as the pair of bars next to it.
     figure = themed(
         theme,
@@ -153,9 +156,7 @@ def differences(
         orientation="h",
         x=_drawable(difference),
         y=names,
-        marker={
-            "color": [STREAM if not signed else QUERY if value >= 0 else KEY for value in values]
-        },
+        marker={"color": colours},
         text=texts,
         textposition="outside",
         cliponaxis=False,
@@ -176,7 +177,9 @@ def differences(
 
 def _room(names: Sequence[str]) -> int:
     """How much higher a row is whose name stands above it."""
-    return ABOVE if max(map(len, names), default=0) > LONGEST_BESIDE else 0
+    if max(map(len, names), default=0) > LONGEST_BESIDE:
+        return ABOVE
+    return 0
 
 
 def _drawable(side: LabelledArray) -> list[float]:
@@ -187,7 +190,9 @@ def _drawable(side: LabelledArray) -> list[float]:
 def _written(value: float, percent: bool, none: str = "has none") -> str:
     if math.isnan(value):
         return none
-    return in_percent(value) if percent else f"{value:.3f}".replace("-", "−")
+    if percent:
+        return in_percent(value)
+    return f"{value:.3f}".replace("-", "−")
 
 
 def _lay_out(

@@ -83,11 +83,10 @@ def restored(
         drawn.xgap = 0
     above = FREE if marked else 0.0
     # Room below the cells for labels, which lean where they are long, and for the name of the axis.
-    below = (
-        24 + round(6.25 * min(LONGEST_LABEL, max(map(len, places.labels))))
-        if _is_long(places)
-        else 56
-    )
+    if _is_long(places):
+        below = 24 + round(6.25 * min(LONGEST_LABEL, max(map(len, places.labels))))
+    else:
+        below = 56
     head = {"xref": "paper", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 4}}
     figure = themed(
         theme,

@@ -78,7 +78,10 @@ def token_names(axis: Axis) -> list[str]:
     """One name per index: its position, which keeps equal tokens apart, and its token; special ones
     are short on an axis.
     """
-    labels = axis.labels if all_fit(axis) else tuple(map(short_label, axis.labels))
+    if all_fit(axis):
+        labels = axis.labels
+    else:
+        labels = tuple(map(short_label, axis.labels))
     return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
 
 
@@ -112,10 +115,8 @@ def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
     places = some(len(axis.labels), MOST_STAGGERED)
     labels = [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
     if len(axis.labels) > MOST_IN_A_ROW:
-        labels = [
-            label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}"
-            for index, label in enumerate(labels)
-        ]
+        apart = "{}\u00a0\u00a0" if down else "<br>{}"
+        labels = [apart.format(label) if index % 2 else label for index, label in enumerate(labels)]
     return look | {"tickmode": "array", "tickvals": [*places], "ticktext": labels, "tickangle": 0}
 
 
@@ -154,7 +155,9 @@ def log_ticks(low: float, high: float) -> list[float]:
         for digit in digits
     )
     ticks = [tick for tick in every if low <= tick <= high]
-    return ticks if powers >= FEW_POWERS or len(ticks) >= FEWEST else _even(low, high)
+    if powers >= FEW_POWERS or len(ticks) >= FEWEST:
+        return ticks
+    return _even(low, high)
 
 
 def _even(low: float, high: float) -> list[float]:

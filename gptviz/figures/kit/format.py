@@ -11,16 +11,17 @@ def percent(probability: float) -> str:
     that.
     """
     if probability < 0.001:
-        return "0 %" if probability == 0 else "< 0.1 %"
-    digits = (
-        0
-        if probability >= 0.9995
-        else 1
-        if probability >= 0.09995
-        else 2
-        if probability >= 0.009995
-        else 3
-    )
+        if probability == 0:
+            return "0 %"
+        return "< 0.1 %"
+    if probability >= 0.9995:
+        digits = 0
+    elif probability >= 0.09995:
+        digits = 1
+    elif probability >= 0.009995:
+        digits = 2
+    else:
+        digits = 3
     return f"{100 * probability:.{digits}f} %"
 
 
@@ -56,7 +57,9 @@ def power(number: float) -> str:
     if math.isinf(number):
         return "more than any number"
     if number == 0 or 1e-3 <= number < 1e4:
-        return f"{number:.3g}" if number < 1e3 else f"{number:,.0f}".replace(",", "\u202f")
+        if number < 1e3:
+            return f"{number:.3g}"
+        return f"{number:,.0f}".replace(",", "\u202f")
     digits, exponent = f"{number:.1e}".split("e")
     return (
         f"{digits} · 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
@@ -82,14 +85,20 @@ def small(number: float, places: int) -> str:
     """A number from 0 on with this many decimal places; what they would show as 0 is a power of
     ten: 7.0 · 10⁻⁸.
     """
-    return power(number) if 0 < number < 0.5 * 10**-places else fixed(number, places)
+    if 0 < number < 0.5 * 10**-places:
+        return power(number)
+    return fixed(number, places)
 
 
 def _not_finite(number: float) -> str:
     """The sign for a number that is not finite or is too large; empty for all others."""
     if math.isnan(number):
         return "no number"
-    return "" if math.isfinite(number) else "∞" if number > 0 else "−∞"
+    if math.isfinite(number):
+        return ""
+    if number > 0:
+        return "∞"
+    return "−∞"
 
 
 def side_by_side(values: Sequence[float]) -> list[str]:
@@ -100,13 +109,18 @@ def side_by_side(values: Sequence[float]) -> list[str]:
     empty.
     """
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    decimals = min(8, max(0, 2 - math.floor(math.log10(largest)))) if largest else 0
+    if largest:
+        decimals = min(8, max(0, 2 - math.floor(math.log10(largest))))
+    else:
+        decimals = 0
 
     def written(value: float) -> str:
         if not math.isfinite(value):
             return ""
         if not round(value, decimals):
-            return "≈ 0" if value else "0"
+            if value:
+                return "≈ 0"
+            return "0"
         return f"{value:+.{decimals}f}".replace("-", "−")
 
     return [written(float(value)) for value in values]
@@ -128,8 +142,12 @@ def in_words(count: float) -> str:
 def moment(seconds: float) -> str:
     """A time that a machine takes for one thing: "7.91 s", "3.25 ms", "26.4 µs"."""
     if seconds >= 1:
-        return f"{seconds:,.3g} s" if seconds < 1_000 else f"{seconds:,.0f} s"
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+        if seconds < 1_000:
+            return f"{seconds:,.3g} s"
+        return f"{seconds:,.0f} s"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds * 1e6:.3g} µs"
 
 
 def duration(seconds: float | None) -> str:
@@ -141,4 +159,6 @@ def duration(seconds: float | None) -> str:
     minutes = round(seconds / 60)
     if minutes >= 48 * 60:
         return f"{minutes / (24 * 60):.0f} days"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -45,7 +45,10 @@ def heatmap(
     NaN stays blank. Without a `colour` the scale is of two, orange and blue, with the background in
     the middle. `look` are other arguments of `go.Heatmap`, as `colorbar` (see `scale`).
     """
-    shades = diverging(theme) if colour is None else sequential(colour, theme)
+    if colour is None:
+        shades = diverging(theme)
+    else:
+        shades = sequential(colour, theme)
     shown = np.ascontiguousarray(values, np.float32)
     return go.Heatmap(z=shown, zmin=low, zmax=high, colorscale=shades, xgap=gap, ygap=gap, **look)
 
@@ -87,13 +90,12 @@ def numbers(drawn: go.Heatmap, texts: Sequence[Sequence[str]]) -> go.Scatter:
     values = np.asarray(drawn.z, np.float64)
     places = [(row, column) for row, column in np.argwhere(np.isfinite(values)).tolist()]
     shares = (values[np.isfinite(values)] - drawn.zmin) / (drawn.zmax - drawn.zmin)
-    colours = (
-        sample_colorscale(
+    if places:
+        colours = sample_colorscale(
             [*map(list, drawn.colorscale)], shares.clip(0, 1).tolist(), colortype="tuple"
         )
-        if places
-        else []
-    )
+    else:
+        colours = []
     return go.Scatter(
         x=[column for _, column in places],
         y=[row for row, _ in places],
@@ -122,7 +124,9 @@ def from_to(values: npt.NDArray[Any]) -> tuple[float, float]:
     shown = values[np.isfinite(values)]
     high = largest(values)
     low = float(shown.min(initial=high))
-    return (low, high) if high / 2 < low < high else (0.0, high)
+    if high / 2 < low < high:
+        return (low, high)
+    return (0.0, high)
 
 
 def add_frame(figure: go.Figure, cell: tuple[int, int], theme: Theme, width: float = 2.5) -> None:
@@ -192,7 +196,10 @@ def signed_matrix(
     if tokens:
         _point_out(figure, tokens, rows, theme)
     if column is not None:
-        step = _numbers(columns)[1] - _numbers(columns)[0] if len(columns.labels) > 1 else 1
+        if len(columns.labels) > 1:
+            step = _numbers(columns)[1] - _numbers(columns)[0]
+        else:
+            step = 1
         at = _numbers(columns)[column]
         figure.add_vrect(
             at - step / 2,

@@ -105,11 +105,9 @@ def names_of(axis: Axis, longest: int = LONGEST_LABEL) -> list[str]:
     stays as it is.
     """
     labels = [plain(short_label(label), longest) for label in axis.labels]
-    return (
-        labels
-        if len(set(labels)) == len(labels)
-        else [f"{index} {label}" for index, label in enumerate(labels)]
-    )
+    if len(set(labels)) == len(labels):
+        return labels
+    return [f"{index} {label}" for index, label in enumerate(labels)]
 
 
 def _axis(axis: Axis, most: int) -> dict[str, Any]:

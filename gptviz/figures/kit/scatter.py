@@ -163,7 +163,12 @@ def cloud(
         else:
             figure.add_trace(_tokens_of_kind(picture, kind, which, places))
     if len(read):  # the legend says what the thin rings are, and a click there hides them
-        size = (9 if picture.few else 5) if picture.solid else (15 if picture.few else 9)
+        if picture.solid:
+            size = 9 if picture.few else 5
+        elif picture.few:
+            size = 15
+        else:
+            size = 9
         ring = {
             "symbol": "circle-open",
             "size": size,
@@ -248,7 +253,9 @@ class _Points:
         #: whether each point has its label next to it
         self.few = len(points.axes[0].labels) <= MOST_LABELLED
         #: plotly's kind of trace
-        self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl
+        self.scatter: Any = go.Scatter if self.few else go.Scattergl
+        if self.solid:
+            self.scatter = go.Scatter3d
         #: the label of each point, as plotly shows it unchanged
         self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
         self.written = self.labels  #: the same, as text next to a point
@@ -376,12 +383,14 @@ def _trail(trail: LabelledArray, scatter: type[Any]) -> Any:
 def _marker(kind: str, theme: Theme, few: bool, solid: bool) -> dict[str, Any]:
     """The look of a point: colour and shape say its kind, small and pale where there are many."""
     shape = KIND_SHAPES[kind]
+    # in the plane, and in space
     large = 5 * SOLID_SIZES.get(shape, 1) if solid else 8
+    small = 2 if solid else 4
     return {
         "color": KIND_COLOURS[kind],
         "opacity": 1 if few else 0.6,
         "symbol": shape,
-        "size": large if few else (2 if solid else 4),
+        "size": large if few else small,
         "line": {
             "width": 1,
             "color": KIND_COLOURS[kind] if shape.endswith("open") else theme.background,
@@ -395,7 +404,10 @@ def _layout(
     look: dict[str, Any] = {"showticklabels": False, "zeroline": False}
     titles = list(axes) if axes else [""] * 3
     ranges: list[dict[str, Any]] = [{"range": list(pair)} for pair in ends] or [{}] * 3
-    small = {"itemsizing": "constant"} if picture.solid or not picture.few else {}
+    if picture.solid or not picture.few:
+        small = {"itemsizing": "constant"}
+    else:
+        small = {}
     layout = {"margin": {"l": 4, "r": 4, "t": 4, "b": 4}, "legend": {"font": {"size": 13}} | small}
     if picture.solid:
         look |= {

@@ -80,7 +80,9 @@ def ink(ground: Sequence[float]) -> str:
     contrast is 4.5 at least.
     """
     light = luminance(ground) + 0.05
-    return "#000000" if light / 0.05 > 1.05 / light else "#FFFFFF"
+    if light / 0.05 > 1.05 / light:
+        return "#000000"
+    return "#FFFFFF"
 
 
 def sequential(colour: str, theme: Theme) -> list[list[Any]]:
@@ -115,7 +117,9 @@ def plain(label: str, longest: int = 24) -> str:
     escaped = html.escape(
         label if len(label) <= longest else label[: longest - 1] + "…", quote=False
     )
-    return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
+    if escaped.isascii():
+        return escaped
+    return f"\u2068{escaped}\u2069"
 
 
 def themed(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
@@ -267,4 +271,6 @@ def _numbers(value: Any) -> Any:
     """
     if isinstance(value, dict) and "bdata" in value:
         return np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
-    return value if isinstance(value, list | tuple) else None
+    if isinstance(value, list | tuple):
+        return value
+    return None

@@ -139,14 +139,15 @@ def _chips(
     """The squares behind the tokens, with a note under the pointer."""
 
     def fill(node: DrawnNode) -> str:
-        return (
-            blend(OUTPUT, theme.background, 0.1 + 0.5 * math.exp(node.log_probability))
-            if node.kept
-            else theme.background
-        )
+        if node.kept:
+            return blend(OUTPUT, theme.background, 0.1 + 0.5 * math.exp(node.log_probability))
+        return theme.background
 
     def note(node: DrawnNode) -> str:
-        text = node.text if len(node.text) <= LONGEST_TEXT else f"…{node.text[-LONGEST_TEXT:]}"
+        if len(node.text) <= LONGEST_TEXT:
+            text = node.text
+        else:
+            text = f"…{node.text[-LONGEST_TEXT:]}"
         return (
             f"<b>{html.escape(node.label)}</b>{'' if node.kept else ' (cut)'}<br>{percent(math.exp(node.log_probability))} "
             f"after those before it: {node.log_probability:.3f} nats<br>sum {node.total:.3f}: "
@@ -177,7 +178,10 @@ def _chips(
 def _labels(node: DrawnNode, row: int, numbered: bool, theme: Theme) -> list[dict[str, Any]]:
     """The token on its square and, if `numbered`, the sum below it."""
     label = plain(node.label, LONGEST_LABEL)
-    colour = theme.text if node.kept else blend(theme.text, theme.background, 0.6)
+    if node.kept:
+        colour = theme.text
+    else:
+        colour = blend(theme.text, theme.background, 0.6)
     common = {"x": node.depth, "y": row}
     token = {
         "text": label,

@@ -52,9 +52,10 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
         showscale=not numbered,
         colorbar=scale([0, 0.5, 1], ["0 %", "50 %", "100 %"], len=0.6, tickfont={"size": 13}),
     )
-    ticks = (
-        {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
-    )
+    if numbered:
+        ticks = {"tickvals": list(range(n_label)), "ticktext": names}
+    else:
+        ticks = {"type": "category"}
     if not numbered:  # plotly then names as many as there is room for
         drawn.update(x=distinct(names), y=distinct(names))
     look = {"ticks": "", "constrain": "domain"} | ticks

@@ -39,7 +39,9 @@ def decades(table: LabelledArray) -> Decades:
         5 * math.floor(max(low, LOWEST) / 5),
         5 * math.ceil(min(max(high - 0.02, LOWEST), HIGHEST) / 5),
     )
-    return ends if ends[0] < ends[1] else (ends[1] - 5, ends[1])
+    if ends[0] < ends[1]:
+        return ends
+    return (ends[1] - 5, ends[1])
 
 
 def close_up(table: LabelledArray) -> tuple[Decades, tuple[str, ...]]:
@@ -87,7 +89,10 @@ def by_depth(
             f"%{{customdata[0]}}<br><b>%{{customdata[1]}}</b><extra></extra>",
         )
     _say_what_leaves(figure, lines, span, theme)
-    limits = [(SMALLEST, "below: 0 in float32", "top")] if 10.0 ** span[0] < SMALLEST else []
+    if 10.0 ** span[0] < SMALLEST:
+        limits = [(SMALLEST, "below: 0 in float32", "top")]
+    else:
+        limits = []
     limits += (
         [(LARGEST, "above: infinite in float32", "bottom")] if 10.0 ** span[1] > LARGEST else []
     )
@@ -133,13 +138,12 @@ def _say_what_leaves(figure: go.Figure, lines: LabelledArray, span: Decades, the
         if not below and not (row.max() > span[1] and 10.0 ** span[1] < LARGEST):
             continue
         place = int(row.argmin() if below else row.argmax())
-        far = (
-            "0"
-            if math.isinf(row[place]) and below
-            else "∞"
-            if math.isinf(row[place])
-            else f"10<sup>{row[place]:.0f}</sup>"
-        )
+        if math.isinf(row[place]) and below:
+            far = "0"
+        elif math.isinf(row[place]):
+            far = "∞"
+        else:
+            far = f"10<sup>{row[place]:.0f}</sup>"
         inside = np.flatnonzero((row >= span[0]) & (row <= span[1]))
         at = min(inside.tolist(), key=lambda other: abs(other - place), default=place)
         figure.add_annotation(

@@ -29,7 +29,10 @@ def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
         hovertemplate="<b>%{customdata}</b><br>%{x:.3~%} of all tokens<extra></extra>",
     )
     rest = len(tokens.labels) - len(labels)
-    more = f", the {len(labels)} most frequent of {len(tokens.labels):,}" if rest else ""
+    if rest:
+        more = f", the {len(labels)} most frequent of {len(tokens.labels):,}"
+    else:
+        more = ""
     return themed(
         theme,
         bars,

@@ -42,16 +42,14 @@ def rise_and_fall(
     """
     tokens, places = course.axes
     across = list(range(len(places.labels)))
-    scale = (
-        {
+    if logarithmic:
+        scale = {
             "type": "log",
             "range": [math.log10(SMALLEST), 0.02],
             "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1],
-        }
-        | {"ticktext": ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]}
-        if logarithmic
-        else {"range": [-0.02, 1.04], "tickformat": ".0%"}
-    )
+        } | {"ticktext": ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]}
+    else:
+        scale = {"range": [-0.02, 1.04], "tickformat": ".0%"}
     lines = []
     for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
         is_named = index < NAMED

@@ -118,7 +118,10 @@ def accuracies(
     """
     epochs = {run.epoch for run in runs}
     epoch = epochs.pop() if len(epochs) == 1 else None
-    about = f"step (once over the data, an epoch, is {epoch:,.0f} steps)" if epoch else "step"
+    if epoch:
+        about = f"step (once over the data, an epoch, is {epoch:,.0f} steps)"
+    else:
+        about = "step"
     whats = {run.what for run in runs}
     figure = themed(
         theme,
@@ -258,7 +261,11 @@ def colour(index: int, theme: Theme) -> str:
 def perplexity_in_words(loss: float) -> str:
     """The perplexity, e to the loss, as text."""
     value = float(np.exp(min(loss, 700.0)))
-    return f"{value:.3g}" if value < 1_000 else f"{value:,.0f}" if value < 1e9 else power(value)
+    if value < 1_000:
+        return f"{value:.3g}"
+    if value < 1e9:
+        return f"{value:,.0f}"
+    return power(value)
 
 
 def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool) -> None:

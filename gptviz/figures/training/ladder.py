@@ -30,10 +30,8 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     changes = [*np.diff(values).tolist(), float(values[-1] - values[0])]
     starts = [*values[:-1].tolist(), float(values[0])]
     names = [*rows[1:], TOGETHER]
-    shades = [
-        STREAM if name == TOGETHER else DOWN if change < 0 else UP
-        for name, change in zip(names, changes, strict=True)
-    ]
+    # the last of them is what all have done together
+    shades = [DOWN if change < 0 else UP for change in changes[:-1]] + [STREAM]
     room = 0.02 * float(np.ptp(values)) or 0.1
     figure = themed(
         theme,

@@ -50,7 +50,9 @@ def loss(model: Transformer, texts: Sequence[Rows]) -> float:
                 total += summed(model, reading, targets[some])[0]
             done += len(reading.ids)
             count += int((targets[some] != NOT_COUNTED).sum())
-    return total / count if count else float("nan")
+    if count:
+        return total / count
+    return float("nan")
 
 
 @torch.inference_mode()

@@ -267,4 +267,6 @@ def correlation(exact: Float64Array, guess: Float64Array) -> float:
     x = exact.ravel() - exact.mean()
     y = guess.ravel() - guess.mean()
     size = float(np.sqrt((x**2).sum() * (y**2).sum()))
-    return float((x * y).sum()) / size if size > 0 else float("nan")
+    if size > 0:
+        return float((x * y).sum()) / size
+    return float("nan")

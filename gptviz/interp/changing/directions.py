@@ -104,7 +104,10 @@ def contrast(
     if how == "component":
         are_pairs = len(toward) == len(away)
         # [texts, block, d_model]
-        spanned = fitted[0] - fitted[1] if are_pairs else torch.cat(fitted) - middle
+        if are_pairs:
+            spanned = fitted[0] - fitted[1]
+        else:
+            spanned = torch.cat(fitted) - middle
         first = torch.linalg.svd(spanned.transpose(0, 1), full_matrices=False).Vh[:, 0]
         along = first * (first * along).sum(-1, keepdim=True).sign()
     along = along / along.norm(dim=-1, keepdim=True)

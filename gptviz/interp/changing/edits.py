@@ -97,11 +97,10 @@ class UnitEdit:
         if self.unit.part == ADAPTER:
             return f"{name} acts with strength {self.to:g}: 0 is its base, 1 is as trained"
         if self.unit.part == DIRECTION:
-            added = (
-                ""
-                if self.to == ZERO
-                else f"added to the stream, {float(self.to):g} times its spread"
-            )
+            if self.to == ZERO:
+                added = ""
+            else:
+                added = f"added to the stream, {float(self.to):g} times its spread"
             return f"{name} is {added or 'taken out of the stream'}"
         are = "are" if self.unit.part == "positions" else "is"
         if not isinstance(self.to, str):
@@ -111,7 +110,10 @@ class UnitEdit:
                 f"{name} {'is' if self.unit.called else 'are'} {quantiser(self.to).title} "
                 "(simulated)"
             )
-        pattern = "its pattern" if self.unit.is_head else "the pattern of all its heads"
+        if self.unit.is_head:
+            pattern = "its pattern"
+        else:
+            pattern = "the pattern of all its heads"
         return {
             ZERO: f"{name} {are} switched off (zero)",
             MEAN: f"{name} is replaced by its mean over the reference text",
@@ -154,11 +156,9 @@ def becomes(part: Unit) -> tuple[str, ...]:
         return (ZERO,)
     if part.part in ("embed", "mlp"):
         return ZERO, MEAN
-    return (
-        (ZERO, MEAN, UNIFORM, PREVIOUS, FROM)
-        if part.part == "attention"
-        else (ZERO, MEAN, UNIFORM, FROM)
-    )
+    if part.part == "attention":
+        return (ZERO, MEAN, UNIFORM, PREVIOUS, FROM)
+    return (ZERO, MEAN, UNIFORM, FROM)
 
 
 def edit(text: str, config: Config) -> UnitEdit:
@@ -208,7 +208,9 @@ def strength(text: str) -> float | None:
     None if none is possible.
     """
     to = text.partition("=")[2]
-    return 0.0 if to in ("", ZERO) else _number(to, MOST_STRENGTH)
+    if to in ("", ZERO):
+        return 0.0
+    return _number(to, MOST_STRENGTH)
 
 
 def _strength(text: str, of: str) -> float:
@@ -222,14 +224,21 @@ def turned_round(text: str) -> str:
     one.
     """
     unit, _, to = text.partition("=")
-    number = _number(to, MOST_NUMBER) if unit.startswith(f"{DIRECTION}.") else None
-    return f"{unit}={-number:g}" if number else text
+    if unit.startswith(f"{DIRECTION}."):
+        number = _number(to, MOST_NUMBER)
+    else:
+        number = None
+    if number:
+        return f"{unit}={-number:g}"
+    return text
 
 
 def _number(text: str, most: float) -> float | None:
     """The number that a text is, from -`most` to `most`; None if it is no such number."""
     number = address_values.number(text)
-    return float(f"{number:.6g}") if abs(number) <= most else None
+    if abs(number) <= most:
+        return float(f"{number:.6g}")
+    return None
 
 
 def _allowed(most: float) -> str:
@@ -276,7 +285,9 @@ class Inputs(NamedTuple):
         """What is read before the first guess: the whole text; of an encoder–decoder, the source
         and the start token.
         """
-        return self if self.source is None else self._replace(ids=self.ids[:, :1])
+        if self.source is None:
+            return self
+        return self._replace(ids=self.ids[:, :1])
 
 
 def edited(
@@ -305,7 +316,9 @@ def edited(
             model = _adapted(model).at(float(one.to))
     model = with_fewer_bits(model, quantisers(edits, model.config))
     others = [one for one in edits if one.is_of_values]
-    return _with(model, others, _Values(model, others, reference)) if others else model
+    if others:
+        return _with(model, others, _Values(model, others, reference))
+    return model
 
 
 def _adapted(model: Transformer) -> MergedTransformer:
@@ -400,7 +413,9 @@ def _in_stream(edits: Sequence[UnitEdit], model: Transformer) -> Iterator[tuple[
 
 
 def _taken(one: UnitEdit) -> str:
-    return "mean" if one.to == MEAN else "pattern"
+    if one.to == MEAN:
+        return "mean"
+    return "pattern"
 
 
 def _one_after_the_other(acts: list[Replacement]) -> Replacement:
@@ -419,15 +434,14 @@ def _tap(one: UnitEdit) -> str:
         return f"{part.layer}.pattern"
     if part.block is None:
         return part.layer
-    kind = (
-        "z"
-        if part.is_head
-        else "neurons"
-        if part.is_neuron
-        else "experts"
-        if part.part == "expert"
-        else "out"
-    )
+    if part.is_head:
+        kind = "z"
+    elif part.is_neuron:
+        kind = "neurons"
+    elif part.part == "expert":
+        kind = "experts"
+    else:
+        kind = "out"
     return f"{part.layer}.{kind}"
 
 
@@ -482,11 +496,10 @@ def _real(model: Transformer, ids: Tensor) -> Tensor:
     """Where `ids` [B, T] are no padding. The first token counts always: some models begin with the
     token that pads.
     """
-    real = (
-        torch.ones_like(ids, dtype=torch.bool)
-        if model.config.padding is None
-        else ids != model.config.padding
-    )
+    if model.config.padding is None:
+        real = torch.ones_like(ids, dtype=torch.bool)
+    else:
+        real = ids != model.config.padding
     real[:, 0] = True
     return real
 
@@ -497,7 +510,10 @@ def _replacement(one: UnitEdit, values: _Values) -> Replacement:
     name = _tap(one)
     if one.to in PATTERNS:
         return _pattern(part, one.to, values.patterns.get(name))
-    heads_or_neuron = slice(None) if part.index is None else slice(part.index, part.index + 1)
+    if part.index is None:
+        heads_or_neuron = slice(None)
+    else:
+        heads_or_neuron = slice(part.index, part.index + 1)
     if one.to == MEAN:
         mean = values.means[name][heads_or_neuron]  # [d_model], [1, d_head] or [1]
         put = mean[:, None] if part.is_head else mean
@@ -529,13 +545,18 @@ def _less(vector: Tensor, share: float) -> Replacement:
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
         along = vector.to(value) / vector.to(value).norm()
-        return value - share * (value @ along)[..., None] * along if share else value
+        if share:
+            return value - share * (value @ along)[..., None] * along
+        return value
 
     return replace
 
 
 def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
-    heads = slice(None) if part.index is None else slice(part.index, part.index + 1)
+    if part.index is None:
+        heads = slice(None)
+    else:
+        heads = slice(part.index, part.index + 1)
     block = part.block or 0
     crosses = part.part == "cross_attention"
 
@@ -543,11 +564,10 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
         """The pattern [B, H, query, key] with other rows; those that cannot be replaced stay."""
         at = seen.queries(value, crosses=crosses)
         hidden = seen.hidden(block, at, crosses=crosses)
-        open_to = (
-            torch.ones_like(value[:1, :1])
-            if hidden is None
-            else (~hidden).to(value).expand_as(value[:, :1])
-        )
+        if hidden is None:
+            open_to = torch.ones_like(value[:1, :1])
+        else:
+            open_to = (~hidden).to(value).expand_as(value[:, :1])
         if to == UNIFORM:
             rows = open_to
         elif to == PREVIOUS:

@@ -93,12 +93,18 @@ def _error(name: str, own: Tensor, other: Tensor, kept: Quantiser | None) -> Mat
         largest = max(largest, float(difference.abs().max()))
         farthest = max(farthest, float(a.abs().max()))
     spread = math.sqrt(squares / own.numel())
-    beyond = (
-        sum(int((a.double().abs() > OUTLIER * spread).sum()) for a, _ in pairs()) / own.numel()
-        if spread
-        else 0.0
-    )
-    relative = math.sqrt(moved / squares) if squares else math.nan if moved else 0.0
+    if spread:
+        beyond = (
+            sum(int((a.double().abs() > OUTLIER * spread).sum()) for a, _ in pairs()) / own.numel()
+        )
+    else:
+        beyond = 0.0
+    if squares:
+        relative = math.sqrt(moved / squares)
+    elif moved:
+        relative = math.nan
+    else:
+        relative = 0.0
     size = None if kept is None else kept.size(rows, width)
     return MatrixError(
         name,
@@ -201,7 +207,10 @@ class FewerBits:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
-        moved = None if self.divergence is None else self.divergence.tolist()
+        if self.divergence is None:
+            moved = None
+        else:
+            moved = self.divergence.tolist()
         return {
             "edits": list(self.edits),
             "bytes": {"float32": self.weight.float32, "kept": self.weight.kept},

@@ -37,7 +37,9 @@ class Quantity:
 
     def blocks(self, config: Config) -> int:
         """How many blocks compute it."""
-        return config.n_encoder_layer if self.in_encoder else config.n_layer
+        if self.in_encoder:
+            return config.n_encoder_layer
+        return config.n_layer
 
     def places(self, config: Config, length: int, source: int = 0) -> Axis:
         """The pieces of one block, for a prompt of `length` tokens and a source of an encoder:
@@ -111,7 +113,10 @@ def _quantities(config: Config, *, in_encoder: bool) -> Iterator[Quantity]:
         )
     for part in parts:
         for name, title, about in _OF_HEADS:
-            of = f"{title}, cross-attention" if part == "cross_attention" else title
+            if part == "cross_attention":
+                of = f"{title}, cross-attention"
+            else:
+                of = title
             is_shared = name in "kv" and config.key_heads != config.n_head
             yield Quantity(
                 f"{start}{part}.{name}",

@@ -64,11 +64,9 @@ class PromptPair:
 
     def sources(self, device: torch.device) -> Tensor | None:
         """The ids that an encoder reads, [2, S]."""
-        return (
-            None
-            if self.clean_source is None
-            else torch.tensor([self.clean_source, self.corrupted_source], device=device)
-        )
+        if self.clean_source is None:
+            return None
+        return torch.tensor([self.clean_source, self.corrupted_source], device=device)
 
     def answer(self, logits: Tensor) -> Tensor:
         """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU. It
@@ -84,7 +82,9 @@ class PromptPair:
     def first_difference(self) -> int:
         """The first position at which the prompts differ; T where they are the same."""
         same = [one == other for one, other in zip(self.clean, self.corrupted, strict=True)]
-        return same.index(False) if False in same else len(same)
+        if False in same:
+            return same.index(False)
+        return len(same)
 
 
 def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
@@ -166,11 +166,9 @@ class Patched:
 
     def labelled(self, tokens: Sequence[str]) -> Self:
         """The same with the names of the tokens at the positions; heads keep their numbers."""
-        return (
-            self
-            if self.places.name != "position"
-            else replace(self, places=Axis("position", tuple(tokens)))
-        )
+        if self.places.name != "position":
+            return self
+        return replace(self, places=Axis("position", tuple(tokens)))
 
 
 def is_difference(clean: float, corrupted: float) -> bool:

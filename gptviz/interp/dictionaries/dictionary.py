@@ -56,7 +56,11 @@ class Dictionary:
     @property
     def kind(self) -> str:
         """Which activations count: "topk", "jumprelu", or "relu" for all of them."""
-        return "topk" if self.k else "jumprelu" if self.threshold.any() else "relu"
+        if self.k:
+            return "topk"
+        if self.threshold.any():
+            return "jumprelu"
+        return "relu"
 
     @property
     def said(self) -> str:
@@ -79,7 +83,9 @@ class Dictionary:
         trained = (self.encoder, self.encoder_bias, self.decoder, self.decoder_bias)
         numbers = sum(each.numel() for each in trained)
         per_number = self.fitted_to * len(self.decoder_bias) / numbers
-        return support(self.fitted_to, per_number) if self.fitted_to else ""
+        if self.fitted_to:
+            return support(self.fitted_to, per_number)
+        return ""
 
     def encode(self, stream: Tensor) -> Tensor:
         """How active the features are [..., feature] in vectors of the stream [..., d_model]."""

@@ -50,7 +50,9 @@ class Quality:
         zero costs nothing.
         """
         lost = self.loss_zero - self.loss
-        return (self.loss_zero - self.loss_with) / lost if lost else float("nan")
+        if lost:
+            return (self.loss_zero - self.loss_with) / lost
+        return float("nan")
 
     def labelled(self) -> LabelledArray:
         """The losses [stream], by what is in the place of the stream."""

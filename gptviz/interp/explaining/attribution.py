@@ -98,7 +98,9 @@ class Attribution:
         logit.
         """
         scale = max(abs(self.logit), *map(abs, self.values.values()))
-        return abs(self.sum - self.logit) / scale if scale else 0.0
+        if scale:
+            return abs(self.sum - self.logit) / scale
+        return 0.0
 
     @property
     def adds_up(self) -> bool:
@@ -110,7 +112,9 @@ class Attribution:
     @property
     def unit(self) -> str:
         """The quantity that is added up."""
-        return UNIT if self.against is None else DIFFERENCE
+        if self.against is None:
+            return UNIT
+        return DIFFERENCE
 
     def labelled(self) -> LabelledArray:
         """How much each part adds, [part]."""
@@ -137,7 +141,10 @@ class Attribution:
                 for block in range(n_block)
             ]
         )
-        used = ~np.isnan(cells).all(axis=0) if n_block else np.zeros(len(columns), bool)
+        if n_block:
+            used = ~np.isnan(cells).all(axis=0)
+        else:
+            used = np.zeros(len(columns), bool)
         labels = tuple(label for label, shown in zip(columns.values(), used, strict=True) if shown)
         axes = numbered("block", n_block), Axis("head or MLP", labels)
         return LabelledArray(cells.reshape(n_block, len(columns))[:, used], axes, self.unit)
@@ -261,11 +268,10 @@ def of_tokens(
             logits = unembed(stream.final.to(unembed.weight.device))
     rows = [stream.numbers(unembed.weight[each]) for each in (token, against) if each is not None]
     direction = rows[0] if against is None else rows[0] - rows[1]
-    bias = (
-        {}
-        if unembed.bias is None
-        else {"head.unembed.bias": difference(stream.numbers(unembed.bias), token, against)}
-    )
+    if unembed.bias is None:
+        bias = {}
+    else:
+        bias = {"head.unembed.bias": difference(stream.numbers(unembed.bias), token, against)}
     return logits, direction[None], bias
 
 
@@ -279,7 +285,10 @@ def _of_labels(
     with torch.inference_mode(False), torch.enable_grad():
         read = stream.inputs[HEAD].detach().requires_grad_()  # [1, T, d_model]
         logits = head(read, None, slice(None), IDENTITY)[0]  # [n_label]
-        wanted = logits[label] if against is None else logits[label] - logits[against]
+        if against is None:
+            wanted = logits[label]
+        else:
+            wanted = logits[label] - logits[against]
         (directions,) = torch.autograd.grad(wanted, read)
     bias = float(wanted.detach() - (directions * read.detach()).sum())
     return stream.logits, directions[0], {"head.bias": bias}

@@ -226,13 +226,12 @@ class _Grown:
         values = next((abs(reads.total) for reads in all_reads if reads.kind == "value"), 0.0)
         for reads in all_reads:
             # How much a head's choice matters, compared with all that it gives.
-            matters = (
-                1.0
-                if reads.kind not in ("key", "query")
-                else min(1.0, abs(reads.total) / values)
-                if values
-                else 1.0
-            )
+            if reads.kind not in ("key", "query"):
+                matters = 1.0
+            elif values:
+                matters = min(1.0, abs(reads.total) / values)
+            else:
+                matters = 1.0
             sizes = reads.adds.abs()
             rest = 0.0 if node.unit is None else abs(reads.rest)
             every = float(sizes.sum()) + rest
@@ -253,9 +252,10 @@ class _Grown:
                     below.weight = max(below.weight, float(carried[row, place]))
                     below.given += value
                     direction = reads.directions[self.frozen.units[place].layer][row]
-                    below.direction = (
-                        direction if below.direction is None else below.direction + direction
-                    )
+                    if below.direction is None:
+                        below.direction = direction
+                    else:
+                        below.direction = below.direction + direction
             kept.sort(key=lambda edge: -abs(edge.value))
             self.edges += kept
             growing.reads.append((matters, rest / every if every > 0 else 1.0, kept))

@@ -38,7 +38,9 @@ class Checked:
         where there is nothing to keep.
         """
         everything = self.whole - self.without
-        return (self.kept - self.without) / everything if everything else float("nan")
+        if everything:
+            return (self.kept - self.without) / everything
+        return float("nan")
 
 
 def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> Checked:

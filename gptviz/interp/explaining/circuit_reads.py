@@ -99,13 +99,15 @@ class Frozen:
         #: what was written into the residual stream at all positions
         self.stream = Stream(model, ids.tolist(), guess=position, taps=TAPS, exactly=False)
         if usual == "its mean":  # there is none of a text of a single token
-            written = (
-                {name: value.mean(0) for name, value in self.stream.values.items()}
-                if len(ids) > 1
-                else {}
-            )
+            if len(ids) > 1:
+                written = {name: value.mean(0) for name, value in self.stream.values.items()}
+            else:
+                written = {}
             # Where there is a smear, the stream begins behind it.
-            usual = written | {"smear": written["embed"]} if written else {}
+            if written:
+                usual = written | {"smear": written["embed"]}
+            else:
+                usual = {}
         self._usual = usual or {}
         #: all that writes into the stream, in the order of the pass: embedding, positions (if they
         #: are added), heads and MLPs
@@ -113,11 +115,10 @@ class Frozen:
         self._columns: dict[str, slice] = {}  # by layer, the places of its units
         for layer in self.stream.written:
             if not layer.endswith(".bias"):
-                names = (
-                    [f"{layer}.head.{head}" for head in range(model.config.n_head)]
-                    if _has_heads(layer)
-                    else [layer]
-                )
+                if _has_heads(layer):
+                    names = [f"{layer}.head.{head}" for head in range(model.config.n_head)]
+                else:
+                    names = [layer]
                 self._columns[layer] = slice(len(self.units), len(self.units) + len(names))
                 self.units += [unit(name, model.config) for name in names]
         self.place = {one: i for i, one in enumerate(self.units)}
@@ -144,7 +145,9 @@ class Frozen:
         from each number that is written there.
         """
         if reader.part != "mlp":
-            return self._head_reads(reader, position, direction) if reader.is_head else []
+            if reader.is_head:
+                return self._head_reads(reader, position, direction)
+            return []
         layer = reader.layer
         here = slice(position, position + 1)
         inputs = self._inputs(layer, here)
@@ -211,7 +214,10 @@ class Frozen:
         if _has_heads(layer):
             z = stream.numbers(stream.values[f"{layer}.z"])  # [N, H, d_head]
             return inner(z - self._usual.get(f"{layer}.z", 0.0), stream.to_heads(layer, direction))
-        name = "smear" if layer == "embed" and self.model.smear is not None else layer
+        if layer == "embed" and self.model.smear is not None:
+            name = "smear"
+        else:
+            name = layer
         usual = self._usual.get(f"{layer}.out" if "." in layer else name, 0.0)
         return inner(stream.written[layer] - usual, direction)[:, None]
 

@@ -209,7 +209,10 @@ def by_window(
     """
     _check(model, ids, kept)
     length = len(ids)
-    chosen = windows_for(length - kept) if windows is None else tuple(sorted(set(windows)))
+    if windows is None:
+        chosen = windows_for(length - kept)
+    else:
+        chosen = tuple(sorted(set(windows)))
     if not chosen or chosen[0] < 1:
         raise ValueError(f"the windows are {list(windows or ())}; each must have 1 token or more")
     places = np.unique(
@@ -353,7 +356,10 @@ def left_out(
             progress.part(1, 1 + len(gone), len(gone)),
             progress.part(start, len(gone), len(some), step="token"),
         ):
-            without = _replaced(before, some, mean) if mean is not None else _removed(before, some)
+            if mean is not None:
+                without = _replaced(before, some, mean)
+            else:
+                without = _removed(before, some)
         for column, place in enumerate(some, start):
             rise[place + 1 :, column] = (without[column - start] - before.losses)[place + 1 :]
     return LeftOut(gone, rise)
@@ -376,7 +382,9 @@ class _Beginning:
         """The first position from which on rows that differ from the text at these places have to
         be read.
         """
-        return 0 if self._cache is None else min(places)
+        if self._cache is None:
+            return 0
+        return min(places)
 
     def logits(self, rows: Tensor, start: int, tap: Tap = IDENTITY) -> Tensor:
         """The logits [B, n, vocab_size] of the rows [B, n] that follow the text up to position

@@ -88,7 +88,9 @@ def worth(judged: Judged, without: Float64Array, label: int, against: int | None
 def _for(logits: Float64Array, label: int, against: int | None) -> Float64Array:
     """The column of a label in `logits` [..., n_label], less that of another one."""
     of_label: Float64Array = logits[..., label]
-    return of_label if against is None else of_label - logits[..., against]
+    if against is None:
+        return of_label
+    return of_label - logits[..., against]
 
 
 def runner_up(judged: Judged, label: int) -> int:
@@ -103,7 +105,10 @@ def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = Non
     """
     if len(ids) < 2:
         raise ValueError("a text of a single token has nothing left without it")
-    gone = torch.arange(len(ids)) if places is None else torch.tensor(places, dtype=torch.long)
+    if places is None:
+        gone = torch.arange(len(ids))
+    else:
+        gone = torch.tensor(places, dtype=torch.long)
     others = torch.arange(len(ids) - 1).expand(len(gone), -1)
     # of ids [places, T - 1]
     return logits_of(model, ids[(others + (others >= gone[:, None])).to(ids.device)])

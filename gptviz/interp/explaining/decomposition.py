@@ -80,8 +80,13 @@ class FrozenNorm(nn.Module):
         if self.first is None:
             self.first = x.detach()
         normed = norm.frozen(x, self.first)
-        normed = normed if norm.weight is None else normed * numbers(norm.weight)
-        return normed if norm.bias is None else normed + bias(norm.bias.expand(x.shape))
+        if norm.weight is None:
+            normed = normed
+        else:
+            normed = normed * numbers(norm.weight)
+        if norm.bias is None:
+            return normed
+        return normed + bias(norm.bias.expand(x.shape))
 
 
 class Stream:
@@ -138,7 +143,10 @@ class Stream:
                 `Transformer.forward`.
         """
         self.model = model
-        self.device = torch.device("cpu") if exactly else model.embed.weight.device
+        if exactly:
+            self.device = torch.device("cpu")
+        else:
+            self.device = model.embed.weight.device
         self.dtype = torch.float64 if exactly else torch.float32
         self.rows = tuple(range(len(ids)) if rows is None else rows)
         if not self.rows or not all(0 <= row < len(ids) for row in self.rows):
@@ -226,9 +234,10 @@ class Stream:
         its keys.
         """
         n_head, queries, keys = part.shape
-        kept = (
-            part.new_zeros(len(self.rows), n_head, n_keys, device="cpu") if kept is None else kept
-        )
+        if kept is None:
+            kept = part.new_zeros(len(self.rows), n_head, n_keys, device="cpu")
+        else:
+            kept = kept
         for index, row in enumerate(self.rows):
             if keys - queries <= row < keys:
                 kept[index, :, :keys] = part[:, row - keys + queries].cpu()

@@ -44,7 +44,9 @@ def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
     """The norm of a residual that has one of these names."""
     norms = [residual.get_submodule(name) for name in names]
     assert all(isinstance(norm, Norm) for norm in norms)
-    return cast(Norm, norms[0]) if norms else None
+    if norms:
+        return cast(Norm, norms[0])
+    return None
 
 
 def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
@@ -54,7 +56,10 @@ def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
     if norm is None:
         return rows
     with torch.inference_mode(False), torch.enable_grad():
-        scaled = rows.clone() if norm.weight is None else rows * norm.weight.detach().float()
+        if norm.weight is None:
+            scaled = rows.clone()
+        else:
+            scaled = rows * norm.weight.detach().float()
         nothing = torch.zeros_like(scaled, requires_grad=True)
         (read,) = torch.autograd.grad(norm.linear(nothing), nothing, scaled)
     return read
@@ -67,4 +72,6 @@ def written_through(norm: Norm | None, columns: Tensor) -> Tensor:
     if norm is None:
         return columns
     written = norm.linear(columns.T).T
-    return written if norm.weight is None else written * norm.weight.detach().float()[:, None]
+    if norm.weight is None:
+        return written
+    return written * norm.weight.detach().float()[:, None]

@@ -191,7 +191,10 @@ def _measure_heads(name: str, score: Score) -> None:
     )
     def _scores(model: Transformer, given: MeasureInput) -> Numbers:
         texts = torch.atleast_2d(given.texts)
-        source = None if given.source is None else torch.tensor([given.source], device=texts.device)
+        if given.source is None:
+            source = None
+        else:
+            source = torch.tensor([given.source], device=texts.device)
         first = given.counted_from if name == "delta_loss" else None
         values = dict[str, float]()
         for stack in stacks_of(model):
@@ -236,7 +239,9 @@ def _right(model: Transformer, given: MeasureInput) -> Numbers:
     def right(rows: Rows) -> Tensor:
         counted = rows.targets != NOT_COUNTED
         guessed = model(*rows.reading).argmax(-1) == rows.targets
-        return (guessed | ~counted).all(-1) if whole else guessed[counted]
+        if whole:
+            return (guessed | ~counted).all(-1)
+        return guessed[counted]
 
     return {
         name: float(torch.cat(list(map(right, rows))).double().mean())

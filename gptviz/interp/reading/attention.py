@@ -62,7 +62,9 @@ class Patterns:
         if window is None:
             return self.blocked
         far = np.arange(self.n_tokens)[:, None] - np.arange(self.n_tokens) >= window
-        return far if self.blocked is None else self.blocked | far
+        if self.blocked is None:
+            return far
+        return self.blocked | far
 
     @property
     def n_tokens(self) -> int:
@@ -119,10 +121,15 @@ def pattern(
         lambda _block, _name, value: shares.append(_numbers(value[0, head])),
         name,
     )
-    hidden = blocked(model, ids) if part == "attention" else padding_mask(model, source or ())
+    if part == "attention":
+        hidden = blocked(model, ids)
+    else:
+        hidden = padding_mask(model, source or ())
     far = windows(model)[block : block + 1] if part == "attention" else ()
     forbidden = Patterns((shares[0][None],), hidden, far).blocked_in(0)
-    return shares[0] if forbidden is None else np.where(forbidden, np.float32(np.nan), shares[0])
+    if forbidden is None:
+        return shares[0]
+    return np.where(forbidden, np.float32(np.nan), shares[0])
 
 
 def windows(model: Transformer) -> tuple[int | None, ...]:
@@ -187,14 +194,19 @@ def blocked(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | N
     device = model.embed.weight.device
     text = torch.tensor(ids)
     # [T]
-    is_padding = torch.zeros_like(text, dtype=torch.bool) if padding is None else text == padding
+    if padding is None:
+        is_padding = torch.zeros_like(text, dtype=torch.bool)
+    else:
+        is_padding = text == padding
     seen = torch.zeros(len(text), len(text), dtype=torch.bool)
     for mask in model.masks:
         hidden = mask(text[None].to(device), slice(0, len(text)), None)
         hidden = None if hidden is None else hidden.cpu()
         seen = torch.ones_like(seen) if hidden is None else seen | ~hidden
     forbidden = is_padding[:, None] | is_padding | ~seen
-    return forbidden.numpy() if forbidden.any() else None
+    if forbidden.any():
+        return forbidden.numpy()
+    return None
 
 
 def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> LabelledArray:
@@ -242,7 +254,9 @@ class AttentionReading:
     def _seen(self, values: Float32Array, block: int) -> Float32Array:
         """The values [query, key] of a block, NaN where its mask forbids to look."""
         blocked = self.patterns.blocked_in(block - self.first)
-        return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
+        if blocked is None:
+            return values
+        return np.where(blocked, np.float32(np.nan), values)
 
     def pattern(self, block: int, head: int | None) -> Float32Array:
         """The pattern [query, key] of a head, or the mean over the heads of the block where `head`
@@ -270,7 +284,10 @@ class AttentionReading:
         """
         at = block - self.first
         scores = self.q[at, head] @ self.k[at, head].T * np.float32(self.scale)
-        scores = scores if self.position is None else scores + self.position[at, head]
+        if self.position is None:
+            scores = scores
+        else:
+            scores = scores + self.position[at, head]
         return self._seen(
             scores
             if self.cap is None
@@ -303,11 +320,9 @@ class AttentionReading:
             block - self.first
         ]
         blocked = self.patterns.blocked
-        return (
-            shares
-            if blocked is None
-            else np.where(blocked & (shares == 0), np.float32(np.nan), shares)
-        )
+        if blocked is None:
+            return shares
+        return np.where(blocked & (shares == 0), np.float32(np.nan), shares)
 
 
 class Midway:
@@ -347,11 +362,9 @@ class Midway:
         up to there, or None.
         """
         first = max((held for held in self.streams if held <= block), default=None)
-        return (
-            (None, None)
-            if first is None
-            else ((first, self.streams[first]), self.rolled.get(first))
-        )
+        if first is None:
+            return (None, None)
+        return ((first, self.streams[first]), self.rolled.get(first))
 
 
 @torch.inference_mode()
@@ -404,11 +417,17 @@ def read(
 
     last = f"blocks.{held[-1]}.{part}.{of_part[-1]}" if len(held) else ""
     watch(model, ids, source, names, see, last, resume)
-    hidden = padding_mask(model, source or ()) if part == "cross_attention" else blocked(model, ids)
+    if part == "cross_attention":
+        hidden = padding_mask(model, source or ())
+    else:
+        hidden = blocked(model, ids)
     group = model.config.n_head // model.config.key_heads  # heads that share keys and values
     outputs = [getattr(model.blocks[block], part).output.weight for block in held]
     values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
-    far = windows(model)[held.start : held.stop] if part == "attention" else ()
+    if part == "attention":
+        far = windows(model)[held.start : held.stop]
+    else:
+        far = ()
     scaled = None
     # the scale of the norm that attention's output goes through, perhaps added to the stream
     if is_normed:
@@ -439,7 +458,9 @@ def read(
 def padding_mask(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bool_] | None:
     """The mask [1, S] of a source: true where it is padding, or None if it has no padding."""
     padded = np.array([source]) == model.config.padding
-    return padded if padded.any() else None
+    if padded.any():
+        return padded
+    return None
 
 
 def _position_terms(
@@ -495,4 +516,6 @@ def _rolled(block: Tensor, before: Tensor | None) -> Tensor:
     """
     step = block.float().mean(0).div_(2)
     step.diagonal().add_(0.5)
-    return step if before is None else step @ before
+    if before is None:
+        return step
+    return step @ before

@@ -46,7 +46,10 @@ def in_words(reading: AttentionReading, words: Sequence[range]) -> AttentionRead
             np.logical_and.reduceat(hidden, starts, axis=0), starts, axis=1
         )
     merged = Patterns(tuple(attention_of_words(block, words) for block in patterns.blocks), hidden)
-    rolled = rollout(patterns) if reading.rolled is None else reading.rolled
+    if reading.rolled is None:
+        rolled = rollout(patterns)
+    else:
+        rolled = reading.rolled
     nothing = np.empty((*reading.q.shape[:2], len(words), 0), np.float32)
     return replace(
         reading,

@@ -79,7 +79,10 @@ def averaged(patterns: Patterns, block: int | None) -> Patterns:
     """The mean of the heads of `block`, or of all heads of all blocks where it is None, as the
     pattern of a single head.
     """
-    some = patterns.blocks if block is None else patterns.blocks[block : block + 1]
+    if block is None:
+        some = patterns.blocks
+    else:
+        some = patterns.blocks[block : block + 1]
     return Patterns((np.mean(np.concatenate(some), axis=0, keepdims=True),), patterns.blocked)
 
 

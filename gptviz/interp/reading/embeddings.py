@@ -60,7 +60,9 @@ class Projection:
     def index(self, token: int) -> int | None:
         """Which point stands for the token with this id, or None if it is not in the sample."""
         index = int(np.searchsorted(self.ids, token))
-        return index if index < len(self.ids) and self.ids[index] == token else None
+        if index < len(self.ids) and self.ids[index] == token:
+            return index
+        return None
 
     def drawn(self, also: Iterable[int]) -> Projection:
         """What is drawn of the picture: all of it, or a sample of at most 5,000 tokens, and those
@@ -134,7 +136,9 @@ def _parts(rows: Vectors) -> list[Vectors]:
     """The `rows`, some thousands at a time: a copy of all rows of a large vocabulary takes as much
     memory as the model.
     """
-    return np.array_split(rows, -(-len(rows) // PART)) if len(rows) else [rows]
+    if len(rows):
+        return np.array_split(rows, -(-len(rows) // PART))
+    return [rows]
 
 
 def principal_axes(rows: Vectors, dimensions: int) -> PrincipalAxes:
@@ -229,7 +233,10 @@ def project(
             )
         if reference is not None and np.array_equal(rows, reference):
             begin = None
-        like = points[ids] if begin is None else np.asarray(begin.points.values, np.float32)
+        if begin is None:
+            like = points[ids]
+        else:
+            like = np.asarray(begin.points.values, np.float32)
         place = {"t-SNE": tsne, "UMAP": umap}[method]
         placed = place(
             rows[ids], start(like, seed) if begin is None else like, seed, carried=begin is not None
@@ -269,7 +276,10 @@ def aligned(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors
     """
     centred, other = (picture - picture.mean(axis=0) for picture in (points, like))
     left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ other)
-    size = float(np.linalg.norm(other) / (np.linalg.norm(centred) or 1.0)) if resized else 1.0
+    if resized:
+        size = float(np.linalg.norm(other) / (np.linalg.norm(centred) or 1.0))
+    else:
+        size = 1.0
     return np.asarray(size * centred @ (left @ right), np.float32)
 
 
@@ -284,11 +294,10 @@ def tsne(rows: Vectors, start: Vectors, seed: int, *, carried: bool = False) -> 
 
     perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
     # Exaggeration would first pull the finished picture together, and lose it.
-    how = (
-        {"max_iter": CARRIED_ITERATIONS, "early_exaggeration": 1.0}
-        if carried
-        else {"max_iter": ITERATIONS}
-    )
+    if carried:
+        how = {"max_iter": CARRIED_ITERATIONS, "early_exaggeration": 1.0}
+    else:
+        how = {"max_iter": ITERATIONS}
     method = TSNE(start.shape[1], perplexity=perplexity, init=start, random_state=seed, **how)
     # Several threads would wait for each other on cores that a training uses: 30 s instead of 0.7 s
     # for 65 tokens.
@@ -314,7 +323,10 @@ def umap(rows: Vectors, start: Vectors, seed: int, *, carried: bool = False) -> 
         ) from error
 
     neighbours = min(15, len(rows) - 1)
-    how = {"n_epochs": CARRIED_EPOCHS, "learning_rate": CARRIED_RATE} if carried else {}
+    if carried:
+        how = {"n_epochs": CARRIED_EPOCHS, "learning_rate": CARRIED_RATE}
+    else:
+        how = {}
     method = UMAP(
         n_components=start.shape[1],
         n_neighbors=neighbours,
@@ -422,7 +434,9 @@ def mean_cosine(rows: Vectors, some: Sequence[int], others: Sequence[int]) -> fl
     )
     cosine = _unit(rows[first]) @ _unit(rows[second]).T
     apart = first[:, None] != second[None]
-    return float(cosine[apart].mean(dtype=np.float64)) if apart.any() else math.nan
+    if apart.any():
+        return float(cosine[apart].mean(dtype=np.float64))
+    return math.nan
 
 
 def share_beside_own(rows: Vectors, which: Sequence[int]) -> float:

@@ -94,7 +94,9 @@ class FittedLens:
         """To how many tokens it was fitted, in a sentence, which warns where they are few; empty if
         nobody knows.
         """
-        return support(self.fitted_to, self.per_number) if self.fitted_to else ""
+        if self.fitted_to:
+            return support(self.fitted_to, self.per_number)
+        return ""
 
     def compared(self, model: Transformer, kind: LensKind) -> str:
         """Whether the guesses of this lens are nearer to the model's own than those of the logit
@@ -103,7 +105,10 @@ class FittedLens:
         every = layers(model.config)
         plain, fitted = self.measured[:, 0, :-1]
         worse = [every[self.at[row]].short for row in np.flatnonzero(fitted > plain)]
-        name = f"{kind} lens" if kind == "tuned" else f"{kind.capitalize()} lens"
+        if kind == "tuned":
+            name = f"{kind} lens"
+        else:
+            name = f"{kind.capitalize()} lens"
         if not worse:
             return f"After every layer the {name} is nearer to the model's guess."
         places = f"{len(worse)} of {len(plain)} layers"

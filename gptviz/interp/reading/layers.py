@@ -181,4 +181,6 @@ def stream_of(trace: Trace, config: Config) -> Tensor:
     for name in ("smear", "embed_norm"):
         if name in trace:
             return trace[name]
-    return trace["embed"] + trace["positions"] if "positions" in trace else trace["embed"]
+    if "positions" in trace:
+        return trace["embed"] + trace["positions"]
+    return trace["embed"]

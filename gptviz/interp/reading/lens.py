@@ -117,7 +117,10 @@ def lens(
     with progress.part(0, 2):
         trace = trace_stream(model, ids, source, also=["logits"], logits_at=at, last=count)
     every = layers(config)
-    read = ends_of_blocks(every) if blocks_only else list(range(len(every)))
+    if blocks_only:
+        read = ends_of_blocks(every)
+    else:
+        read = list(range(len(every)))
     if fitted is not None:
         read = [row for row in read if row in fitted.at]
     stream = stream_of(trace, config)[read]  # [layer, count, d_model]
@@ -180,11 +183,9 @@ def _maxima(logits: Tensor, count: int) -> Tensor:
     Token i is in group i modulo their number. In a small vocabulary every token is a group.
     """
     groups = logits.shape[1] // GROUP
-    return (
-        logits
-        if groups < 2 * count
-        else logits[:, : groups * GROUP].unflatten(1, (GROUP, groups)).amax(1)
-    )
+    if groups < 2 * count:
+        return logits
+    return logits[:, : groups * GROUP].unflatten(1, (GROUP, groups)).amax(1)
 
 
 def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -229,7 +230,10 @@ class _LogitSummary:
         count = self.top.shape[1]
         at = slice(start, start + len(logits))
         cached = CACHED * torch.get_num_threads() // logits.shape[1]
-        at_once = max(1, cached) if logits.device.type == "cpu" else len(logits)
+        if logits.device.type == "cpu":
+            at_once = max(1, cached)
+        else:
+            at_once = len(logits)
         maxima = list[Tensor]()
         sums = list[Tensor]()
         mine = logits.gather(1, targets.clamp(min=0)[:, None])  # [n, 1]
@@ -338,12 +342,14 @@ def applied(config: Config) -> str:
     means, in words.
     """
     residual = RESIDUALS[config.residual]
-    cap = ", with the cap on its logits" if config.logit_cap is not None else ""
-    norm = (
-        f"the model's own final norm and its unembedding{cap}"
-        if config.final_norm
-        else f"the model's unembedding{cap}"
-    )
+    if config.logit_cap is not None:
+        cap = ", with the cap on its logits"
+    else:
+        cap = ""
+    if config.final_norm:
+        norm = f"the model's own final norm and its unembedding{cap}"
+    else:
+        norm = f"the model's unembedding{cap}"
     said = [f"Every row is read through {norm}."]
     if not config.final_norm:
         if residual.steps[-1] == "norm":

@@ -110,7 +110,10 @@ def overview(
     errors as in `attention.read`.
     """
     alone = part == "attention"
-    hidden = blocked(model, ids) if alone else padding_mask(model, source or ())
+    if alone:
+        hidden = blocked(model, ids)
+    else:
+        hidden = padding_mask(model, source or ())
     far = windows(model) if alone else ()
     n_keys = len(ids) if alone else len(source or ())
     looks = _Looks(
@@ -148,7 +151,10 @@ class _Looks:
     def __init__(self, pool: int, ids: Sequence[int] | None) -> None:
         self.pool = pool  # how many tokens a cell stands for
         self.has_facts = ids is not None and len(ids) > 1
-        followers = None if ids is None else head_scores.followers(torch.tensor(ids))
+        if ids is None:
+            followers = None
+        else:
+            followers = head_scores.followers(torch.tensor(ids))
         self.followers = followers if followers is not None and followers.any() else None
         self.sizes = 0, 0  # queries, keys
         self.visible: Tensor | None = None  # [query, key], in the first block
@@ -158,9 +164,15 @@ class _Looks:
         """Look at the patterns of the next block. Head by head: a long text has large ones."""
         hidden = block.blocked_in(0)
         self.sizes = block.blocks[0].shape[1], block.blocks[0].shape[2]
-        seen = None if hidden is None else torch.from_numpy(~np.broadcast_to(hidden, self.sizes))
+        if hidden is None:
+            seen = None
+        else:
+            seen = torch.from_numpy(~np.broadcast_to(hidden, self.sizes))
         if self.visible is None:
-            self.visible = torch.ones(self.sizes, dtype=torch.bool) if seen is None else seen
+            if seen is None:
+                self.visible = torch.ones(self.sizes, dtype=torch.bool)
+            else:
+                self.visible = seen
         heads = [self._head(values, seen) for values in torch.from_numpy(block.blocks[0])]
         for name in heads[0]:
             self.columns.setdefault(name, []).append(torch.stack([head[name] for head in heads]))
@@ -207,7 +219,10 @@ class _Looks:
             return facts
         if self.followers is not None:
             facts["followed"] = (rows * self.followers[at]).sum(-1)
-        left = torch.ones_like(rows, dtype=torch.bool) if visible is None else visible.clone()
+        if visible is None:
+            left = torch.ones_like(rows, dtype=torch.bool)
+        else:
+            left = visible.clone()
         left[:, 0] = False
         # more exact than 1 minus the first share, where that is nearly 1
         others = rows[:, 1:].sum(-1, keepdim=True)
@@ -235,17 +250,19 @@ class _Looks:
             facts = Facts(
                 of["previous"], of["first"], of["itself"], of["alone"], of.get("followed")
             )
-        unit = UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}"
+        if pool == 1:
+            unit = UNIT
+        else:
+            unit = f"{UNIT}, largest of {pool} × {pool}"
         assert self.visible is not None, "no block was added"
         even = math.nan
         if self.followers is not None:
             share = (self.followers & self.visible).sum(-1) / self.visible.sum(-1).clamp(min=1)
             even = float(share[self.followers.any(-1)].mean())
-        alike = (
-            float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean())
-            if self.has_facts
-            else math.nan
-        )
+        if self.has_facts:
+            alike = float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean())
+        else:
+            alike = math.nan
         small = LabelledArray(of["small"], axes, unit)
         return Overview(
             small,

@@ -74,7 +74,9 @@ def own_kind(model: Transformer) -> str:
     model has no block.
     """
     kind = model.config.positions
-    return kind if POSITIONS[kind].acts_on == "embedding" or len(model.blocks) else "none"
+    if POSITIONS[kind].acts_on == "embedding" or len(model.blocks):
+        return kind
+    return "none"
 
 
 def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
@@ -87,8 +89,13 @@ def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
         own = cast(PositionEncoding, whose.positions)  # type: ignore[union-attr]
         # What is shown by distance has no order of places; an edit that shuffles them changes which
         # distance counts.
-        return sharing(own, order=None) if isinstance(own, ByDistance) else own
-    config = _with_positions(model.config, kind) if is_fixed(kind) else None
+        if isinstance(own, ByDistance):
+            return sharing(own, order=None)
+        return own
+    if is_fixed(kind):
+        config = _with_positions(model.config, kind)
+    else:
+        config = None
     if config is None:
         raise ValueError(f"this model has no {kind} positions to show")
     return POSITIONS[kind](config).to(model.embed.weight.device)
@@ -227,9 +234,14 @@ def turn(model: Transformer, pair: int, block: int = 0) -> float:
 
     Where the model itself has rotary positions, these are those of `block`.
     """
-    config = model.config.in_block(block) if own_kind(model) == "rotary" else model.config
+    if own_kind(model) == "rotary":
+        config = model.config.in_block(block)
+    else:
+        config = model.config
     frequency = float(rotary_frequencies(config)[pair])
-    return 2 * math.pi / frequency if frequency else math.inf
+    if frequency:
+        return 2 * math.pi / frequency
+    return math.inf
 
 
 def differ_by_block(config: Config) -> bool:

@@ -92,7 +92,9 @@ class Probed:
         if most < READABLE:
             return None
         first = int((self.chosen_by >= APPEARED * most).argmax())
-        return self.layers[first] if self.accuracy[first] > self.commonest else None
+        if self.accuracy[first] > self.commonest:
+            return self.layers[first]
+        return None
 
     @property
     def said(self) -> str:
@@ -149,26 +151,24 @@ def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
     labels: list[str | None] = []
     if name == "case":
         letters = [next((letter for letter in piece if letter.isalpha()), "") for piece in pieces]
-        return [
-            None if not letter else "upper" if letter.isupper() else "lower" for letter in letters
-        ]
+        return [("lower", "upper")[letter.isupper()] if letter else None for letter in letters]
     if name == "word":
         place = 0
         for before, piece in zip(["", *pieces], pieces, strict=False):
             begins = not before[-1:].isalpha() or not piece[:1].isalpha()
             place = 0 if begins else place + 1
-            is_last = place >= FURTHEST_IN_WORD
-            labels.append(
-                (f"{FURTHEST_IN_WORD} or more" if is_last else str(place))
-                if piece.strip()[:1].isalpha()
-                else None
-            )
+            if not piece.strip()[:1].isalpha():
+                labels.append(None)
+            elif place >= FURTHEST_IN_WORD:
+                labels.append(f"{FURTHEST_IN_WORD} or more")
+            else:
+                labels.append(str(place))
         return labels
     if name == "quotes":
         inside = False
         for piece in pieces:
             marks = [letter for letter in piece if letter in QUOTES]
-            labels.append(None if marks else "in quotes" if inside else "outside")
+            labels.append(None if marks else ("outside", "in quotes")[inside])
             for mark in marks:
                 inside = mark == "“" or (mark == '"' and not inside)
         return labels

@@ -52,7 +52,10 @@ def stream(
     config = model.config
     count = min(len(ids), last or len(ids))
     parallel = is_parallel(config)
-    also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
+    if parallel:
+        also = ["blocks.*.attention.out", "blocks.*.mlp.out"]
+    else:
+        also = []
     trace = trace_stream(model, ids, source, also=also, last=count)
     states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
     every = layers(config)

@@ -55,7 +55,9 @@ def power(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """
     # [frequency]
     squares = np.square(np.einsum("kcp,pn->kcn", waves(len(columns)), columns)).sum((1, 2))
-    return squares / squares.sum() if squares.sum() > 0 else squares
+    if squares.sum() > 0:
+        return squares / squares.sum()
+    return squares
 
 
 def _questions(model: Transformer, task: Modular) -> Tensor:

@@ -102,11 +102,10 @@ class Activity:
         """The tokens with the largest mean number of a unit, the largest first: at most `most`, of
         those read `often` or more.
         """
-        means = (
-            np.where(self.seen >= often, self.by_token[unit], -np.inf)
-            if self.by_token.size
-            else np.empty(0)
-        )
+        if self.by_token.size:
+            means = np.where(self.seen >= often, self.by_token[unit], -np.inf)
+        else:
+            means = np.empty(0)
         order = np.argsort(-means, kind="stable")[:most].tolist()
         return [(token, float(means[token])) for token in order if np.isfinite(means[token])]
 
@@ -117,7 +116,10 @@ class Activity:
         counts = self.counts[unit]
         reach = float(self.reach[unit])
         filled = np.flatnonzero(counts)
-        some = slice(filled[0], filled[-1] + 1) if len(filled) else slice(BINS // 2, BINS // 2 + 1)
+        if len(filled):
+            some = slice(filled[0], filled[-1] + 1)
+        else:
+            some = slice(BINS // 2, BINS // 2 + 1)
         edges = np.linspace(-reach, reach, BINS + 1)[some]
         return LabelledArray(
             counts[some],

@@ -222,7 +222,9 @@ def scored(ids: Tensor, config: Config) -> Tensor:
     """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or the first where a model
     reads from the beginning.
     """
-    return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].continues else ids[:MOST_TOKENS]
+    if MODEL_KINDS[config.kind].continues:
+        return ids[-MOST_TOKENS:]
+    return ids[:MOST_TOKENS]
 
 
 @torch.inference_mode()
@@ -319,7 +321,10 @@ def _scored(
     model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool
 ) -> dict[str, Float64Array]:
     by_block: dict[str, list[Tensor]] = {name: [] for name in SCORES}
-    weighed = None if crosses else _Weighed([EarlierTokens(text) for text in ids.cpu()])
+    if crosses:
+        weighed = None
+    else:
+        weighed = _Weighed([EarlierTokens(text) for text in ids.cpu()])
     visible = iter(_visible(model, ids, source, crosses=crosses))
 
     def see(_name: str, value: Tensor) -> None:
@@ -479,7 +484,9 @@ def rises_without(
 
 def stacks_of(model: Transformer) -> tuple[Stack, ...]:
     """The stacks of a model that have heads."""
-    return ("decoder",) if model.encoder is None else get_args(Stack)
+    if model.encoder is None:
+        return ("decoder",)
+    return get_args(Stack)
 
 
 def scores_of_stack(

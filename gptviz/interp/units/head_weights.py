@@ -110,11 +110,9 @@ def copying(model: Transformer) -> Float64Array:
                 torch.nan,
             )
         )
-    return (
-        np.stack([values.numpy() for values in by_block])
-        if by_block
-        else np.zeros((0, model.config.n_head))
-    )
+    if by_block:
+        return np.stack([values.numpy() for values in by_block])
+    return np.zeros((0, model.config.n_head))
 
 
 @torch.inference_mode()
@@ -142,13 +140,12 @@ def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
     )
     for later in range(config.n_layer):
         of = matrices(model, later)
-        first = (
-            0
-            if adds
-            else later
-            if config.mlp_size or model.encoder is not None
-            else max(later - 1, 0)
-        )
+        if adds:
+            first = 0
+        elif config.mlp_size or model.encoder is not None:
+            first = later
+        else:
+            first = max(later - 1, 0)
         if first < later:
             # [d_model, heads, d_head]
             readers = _unit(_reader(of, reads))

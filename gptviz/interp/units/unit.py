@@ -67,11 +67,9 @@ class Unit:
     @property
     def kind(self) -> str:
         """What a piece of its layer is called: head, neuron, expert or feature."""
-        return (
-            "head"
-            if "attention" in self.part
-            else {"expert": "expert", "dictionary": "feature"}.get(self.part, "neuron")
-        )
+        if "attention" in self.part:
+            return "head"
+        return {"expert": "expert", "dictionary": "feature"}.get(self.part, "neuron")
 
     @property
     def layer(self) -> str:
@@ -79,10 +77,14 @@ class Unit:
         for embedding and positions.
         """
         if self.called:
-            return self.called if self.part == "weights" else f"{self.part}.{self.called}"
+            if self.part == "weights":
+                return self.called
+            return f"{self.part}.{self.called}"
         part = "mlp" if self.part == "expert" else self.part
         place = part if self.block is None else f"blocks.{self.block}.{part}"
-        return f"encoder.{place}" if self.in_encoder else place
+        if self.in_encoder:
+            return f"encoder.{place}"
+        return place
 
     @property
     def name(self) -> str:
@@ -94,7 +96,9 @@ class Unit:
         """Its name in a sentence, as in "head 3 of block 1"."""
         kinds = {"attention": "attention", "cross_attention": "cross-attention", "mlp": "MLP"}
         if self.part == "weights":
-            return f"matrix {self.called}" if self.called else "all matrices"
+            if self.called:
+                return f"matrix {self.called}"
+            return "all matrices"
         if self.part in ("direction", "swap"):
             return f"{self.part} {self.called}"
         if self.part == "dictionary":
@@ -108,9 +112,14 @@ class Unit:
         elif self.index is None:
             title = f"{kinds[self.part]} of block {self.block}"
         else:
-            piece = "cross-attention head" if self.part == "cross_attention" else self.kind
+            if self.part == "cross_attention":
+                piece = "cross-attention head"
+            else:
+                piece = self.kind
             title = f"{piece} {self.index} of block {self.block}"
-        return f"{title} of the encoder" if self.in_encoder else title
+        if self.in_encoder:
+            return f"{title} of the encoder"
+        return title
 
 
 def unit(name: str, config: Config) -> Unit:

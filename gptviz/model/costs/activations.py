@@ -101,11 +101,10 @@ def kept_activations(config: Config, batch: int = 2, tokens: int = 2) -> KeptAct
     copies of what it reads twice: any number above 1 of texts (`batch`) and of their `tokens` gives
     the same ones. An encoder is taken to read as many tokens as its decoder.
     """
-    lengths = (
-        tuple(length for length in _LENGTHS if length <= config.context_length)
-        if tokens > 1
-        else (1,)
-    )
+    if tokens > 1:
+        lengths = tuple(length for length in _LENGTHS if length <= config.context_length)
+    else:
+        lengths = (1,)
     return _formulas(config, _BATCHES if batch > 1 else (1,), lengths)
 
 

@@ -40,7 +40,10 @@ def needed(config: Config, number: float = FLOAT32, tokens: int | None = None) -
     for bfloat16 and float16, less for a file of fewer bits), and reads a text of so many tokens, by
     default what fits into the context, at most `USUAL_TOKENS`. Nothing is allocated to find out.
     """
-    tokens = min(config.context_length, USUAL_TOKENS) if tokens is None else tokens
+    if tokens is None:
+        tokens = min(config.context_length, USUAL_TOKENS)
+    else:
+        tokens = tokens
     layers = describe(config)
     largest = max(math.prod(shape) for layer in layers for shape in layer.shapes.values())
     weights = round(number * sum(layer.parameters for layer in layers))
@@ -81,7 +84,10 @@ def refusal(needs: MemoryNeeded, free: int) -> str | None:
     """
     if needs.total <= MOST_OF_MEMORY * free:
         return None
-    smaller = ", open it in bfloat16 (precision)" if needs.number == FLOAT32 else ""
+    if needs.number == FLOAT32:
+        smaller = ", open it in bfloat16 (precision)"
+    else:
+        smaller = ""
     return (
         f"it needs about {in_bytes(needs.total)} of memory, {in_bytes(needs.weights)} of it for "
         "its weights and the rest to "

@@ -41,7 +41,9 @@ def part_of(path: str) -> str:
     if re.search(r"(^|\.)positions(\.|$)", inside):
         return "positions"
     if not (block := re.match(r"blocks\.\d+\.(attention|cross|mlp)", inside)):
-        return "head" if inside.startswith("head") else "embedding"
+        if inside.startswith("head"):
+            return "head"
+        return "embedding"
     return {"attention": "attention", "cross": "cross-attention", "mlp": "MLP"}[block[1]]
 
 
@@ -182,15 +184,14 @@ def _factors(config: Config) -> dict[_Factors, int]:
                 ]
             elif isinstance(owner, CrossAttention) and name == "kv":
                 rows = "BS"
-            made = (
-                [
+            if rows:
+                made = [
                     _Factors(
                         in_every_block(path), rows, (part.in_features, part.out_features), learns
                     )
                 ]
-                if rows
-                else []
-            )
+            else:
+                made = []
         elif isinstance(part, AttentionBase):
             made = _of_attention(config, part, in_every_block(path), tokens, learns)
         else:
@@ -222,7 +223,9 @@ def cache_numbers(config: Config, batch: int, tokens: int, source: int | None = 
 
     2 · n_layer · B · T · n_kv_head · d_head; with an encoder also those of its S tokens.
     """
-    read = tokens + (0 if not config.n_encoder_layer else tokens if source is None else source)
+    read = tokens
+    if config.n_encoder_layer:
+        read += tokens if source is None else source
     return 2 * config.n_layer * batch * read * config.key_heads * config.head_size
 
 

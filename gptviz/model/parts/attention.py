@@ -197,7 +197,10 @@ class AttentionBase(LightCall):
             config.n_head * config.head_size, config.d_model, bias=config.output_bias
         )
         self.qk_norm = QK_NORMS[config.qk_norm].new(config)
-        self.cap = None if config.score_cap is None else SoftCap(config.score_cap)
+        if config.score_cap is None:
+            self.cap = None
+        else:
+            self.cap = SoftCap(config.score_cap)
         self.dropout = Dropout(config.attention_dropout)
 
     def heads(self, stacked: Tensor) -> Tensor:
@@ -212,7 +215,10 @@ class AttentionBase(LightCall):
         # `bmm` is what `matmul` comes to after some microseconds, which are many for a single
         # token.
         # one memory for all rows
-        shared = shared.expand(batch, -1, -1, -1) if len(shared) < batch else shared
+        if len(shared) < batch:
+            shared = shared.expand(batch, -1, -1, -1)
+        else:
+            shared = shared
         # [B · n_kv_head, H / n_kv_head · T, n]
         together = rows.reshape(batch * shared.shape[1], -1, inner)
         return torch.bmm(together, shared.flatten(0, 1)).view(batch, heads, length, -1)

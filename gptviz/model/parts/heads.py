@@ -38,7 +38,9 @@ class Head(ModelPart):
 
     def normed(self, x: Tensor, tap: Tap) -> Tensor:
         """The final norm of x [B, T, d_model], or x itself where the config has none."""
-        return x if self.final_norm is None else tap("final_norm", self.final_norm(x))
+        if self.final_norm is None:
+            return x
+        return tap("final_norm", self.final_norm(x))
 
 
 class EncoderHead(Head):
@@ -65,7 +67,10 @@ class Unembed(Head):
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
         self.unembed = Linear(settings.d_model, settings.vocab_size, bias=settings.unembed_bias)
-        self.cap = None if settings.logit_cap is None else SoftCap(settings.logit_cap)
+        if settings.logit_cap is None:
+            self.cap = None
+        else:
+            self.cap = SoftCap(settings.logit_cap)
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, the positions `at`, vocab_size]."""
@@ -122,7 +127,10 @@ class Mean(Head):
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
         x = self.normed(x, tap)
         # [B, T, 1]
-        real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)
+        if padded is None:
+            real = torch.ones_like(x[:, :, :1])
+        else:
+            real = (~padded)[:, :, None].to(x.dtype)
         parts = self.label.multiply(x, self.label.weight, None) * real  # [B, T, n_label]
         # [B, T, n_label]
         shares = tap("shares", parts / self.divisor(real.sum(1, keepdim=True).clamp(min=1.0)))

@@ -40,7 +40,9 @@ class CausalMask(Mask):
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
         # Padding stands at the end, after all tokens that could read it, and needs no mask; from a
         # single query at the end nothing is hidden.
-        return None if at.stop - at.start == 1 else is_after(at, at.stop, ids.device)
+        if at.stop - at.start == 1:
+            return None
+        return is_after(at, at.stop, ids.device)
 
 
 class WindowMask(CausalMask):
@@ -78,7 +80,9 @@ class FullMask(Mask):
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
         # In a row of nothing but padding every key is hidden, and the softmax gives NaN: data must
         # not contain such rows.
-        return None if padding is None else (ids == padding)[:, None, None, :]
+        if padding is None:
+            return None
+        return (ids == padding)[:, None, None, :]
 
 
 MASKS: dict[str, type[Mask]] = {"causal": CausalMask, "full": FullMask}

@@ -38,7 +38,9 @@ class Norm(ModelPart):
         """[..., size] → [..., size]."""
         normed = self.frozen(x, x)
         normed = normed if self.weight is None else normed * self.weight
-        return normed if self.bias is None else normed + self.bias
+        if self.bias is None:
+            return normed
+        return normed + self.bias
 
     def linear(self, x: Tensor) -> Tensor:
         """The part of the norm linear in x, before gain and bias, [..., size] → [..., size]; a

@@ -178,7 +178,9 @@ class Linear(LightCall, nn.Linear):
 def fixed_numbers(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
     """The result of `compute`: fixed numbers of this shape; on the meta device only the shape."""
     table = torch.empty(shape)
-    return table if table.is_meta else compute()
+    if table.is_meta:
+        return table
+    return compute()
 
 
 class SoftCap(nn.Module):

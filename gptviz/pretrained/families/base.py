@@ -224,11 +224,10 @@ class Family(ABC):
         named = _PARAMETER.fullmatch(parameter)
         assert named is not None
         encoder, block, part, ending = named.groups()
-        at = (
-            ""
-            if block is None
-            else f"{self.layers.format('encoder' if encoder else 'decoder')}.{block}."
-        )
+        if block is None:
+            at = ""
+        else:
+            at = f"{self.layers.format('encoder' if encoder else 'decoder')}.{block}."
         names = self.names(part)
         return tuple(
             f"{at}{name}.{ending}" for name in ((names,) if isinstance(names, str) else names)
@@ -376,7 +375,9 @@ def in_order(tensor: Tensor, config: Config, heads: int, order: Tensor | None) -
 
 def _back(order: Tensor | None) -> Tensor | None:
     """The order that undoes `order`."""
-    return None if order is None else order.argsort()
+    if order is None:
+        return None
+    return order.argsort()
 
 
 def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
@@ -426,7 +427,9 @@ def turned_share(config: Config) -> float:
     """
     turned = 2 * round(config.head_size // 2 * config.rotary_fraction)
     share = turned / config.head_size
-    return share if int(config.head_size * share) == turned else math.nextafter(share, 2.0)
+    if int(config.head_size * share) == turned:
+        return share
+    return math.nextafter(share, 2.0)
 
 
 def activation_name(config: Config) -> str:
@@ -436,7 +439,9 @@ def activation_name(config: Config) -> str:
 
 def eps_of(config: Config) -> float:
     """The ε of the norms, with its default filled in."""
-    return NORMS[config.norm].usual_eps if config.norm_eps is None else config.norm_eps
+    if config.norm_eps is None:
+        return NORMS[config.norm].usual_eps
+    return config.norm_eps
 
 
 def rotary(

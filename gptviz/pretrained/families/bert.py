@@ -61,7 +61,10 @@ class LabelsOfTexts(Family):
             return tuple(
                 f"LABEL_{label}" for label in range(given.ours("n_label", "num_labels", 2))
             )
-        numbers = [str(number) for number in range(len(names))] if isinstance(names, dict) else []
+        if isinstance(names, dict):
+            numbers = [str(number) for number in range(len(names))]
+        else:
+            numbers = []
         if not isinstance(names, dict) or names.keys() != set(numbers):
             raise ImportRefusedError(
                 f"config.json: id2label is {names!r:.80}; it must name the labels 0, 1, 2 and so on"

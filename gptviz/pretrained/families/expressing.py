@@ -55,7 +55,10 @@ class Expressed:
         for match in self.family.matches(self.config):
             ours = weights.get(match.ours)
             if ours is None:
-                neutral = torch.ones if match.ours.endswith(".weight") else torch.zeros
+                if match.ours.endswith(".weight"):
+                    neutral = torch.ones
+                else:
+                    neutral = torch.zeros
                 ours = neutral(shapes[match.ours], dtype=kind)
             yield from zip(match.theirs, match.to_theirs(ours), strict=True)
 
@@ -85,7 +88,10 @@ def expressed(
             nearest = distance, lacks, family.title
     _, lacks, title = nearest or ((True, 1), ["head"], "none")
     differs = fields_in_words(config, lacks)
-    where = "transformers" if len(among) == len(FAMILIES) else "this format"
+    if len(among) == len(FAMILIES):
+        where = "transformers"
+    else:
+        where = "this format"
     raise NotExpressibleError(
         f"no family of {where} is built like this: the nearest is {title}, which differs in "
         f"{differs}"
@@ -104,7 +110,9 @@ def fields_in_words(config: Config, names: list[str]) -> str:
 
 def _word(value: object) -> str:
     """A value as the command line takes it."""
-    return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
+    if isinstance(value, float):
+        return f"{value:g}"
+    return json.dumps(value).strip('"')
 
 
 def differences(ours: Config, theirs: Config) -> list[str]:
@@ -115,16 +123,17 @@ def differences(ours: Config, theirs: Config) -> list[str]:
     other = _effective(theirs)
     lacks = list[str]()
     for name, (a, b) in {name: (value, other[name]) for name, value in mine.items()}.items():
-        is_equal = (
-            math.isclose(a, b, rel_tol=1e-9)
-            if isinstance(a, float) and isinstance(b, float | int)
-            else a == b
-        )
+        if isinstance(a, float) and isinstance(b, float | int):
+            is_equal = math.isclose(a, b, rel_tol=1e-9)
+        else:
+            is_equal = a == b
         if not is_equal and not (name in MAY_BE_NEUTRAL and a is False and b is True):
             lacks.append(name)
     if "positions" in lacks:  # then the rotary settings do not matter
         lacks = [name for name in lacks if not name.startswith("rotary_")]
-    return lacks if ours.mlp_size or "d_mlp" in lacks else [*lacks, "d_mlp"]
+    if ours.mlp_size or "d_mlp" in lacks:
+        return lacks
+    return [*lacks, "d_mlp"]
 
 
 def _effective(config: Config) -> dict[str, Any]:

@@ -97,7 +97,10 @@ def _fill(part: Path, url: str, size: int, headers: dict[str, str]) -> None:
                 return
             raise httpx2.RemoteProtocolError("the answer ended early")
         except httpx2.TransportError:
-            failures = 0 if part.exists() and part.stat().st_size > have else failures + 1
+            if part.exists() and part.stat().st_size > have:
+                failures = 0
+            else:
+                failures = failures + 1
             if failures >= MOST_FAILURES:
                 raise
             time.sleep(WAIT * failures)

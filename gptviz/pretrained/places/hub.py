@@ -127,7 +127,9 @@ def is_name(text: str) -> bool:
 def _split(text: str) -> tuple[str, str | None]:
     """The name of a model, and the GGUF file that the text names, or None."""
     file = GGUF_FILE.fullmatch(text)
-    return (text, None) if file is None else (file["name"], file["file"])
+    if file is None:
+        return (text, None)
+    return (file["name"], file["file"])
 
 
 def _check(text: str) -> tuple[str, str | None]:
@@ -216,7 +218,10 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
             f"{name}/{ggufs}"
         )
     if not weights or "config.json" not in there:
-        what = "config.json" if weights else "model.safetensors and no pytorch_model.bin"
+        if weights:
+            what = "config.json"
+        else:
+            what = "model.safetensors and no pytorch_model.bin"
         raise ImportRefusedError(f"{name} on the hub has no {what}: gptviz cannot open it")
     tokenizer = next((files for files in TOKENIZERS if set(files) <= there), ())
     return [*sorted(there & set(SETTINGS)), *tokenizer, *weights]
@@ -340,7 +345,9 @@ def cached(text: str) -> Path | None:
         return None
     if not (folder / wanted).exists():
         return None
-    return folder / wanted if gguf else folder
+    if gguf:
+        return folder / wanted
+    return folder
 
 
 def is_whole(place: Path) -> bool:
@@ -388,7 +395,10 @@ def search(text: str) -> list[SearchResult]:
             tags = set(info.tags or ())
             kind = next((kind for kind in FAMILIES if kind in tags), None)
             if kind is not None and tags & {"safetensors", "pytorch"} and not info.gated:
-                total = info.safetensors.total if info.safetensors is not None else None
+                if info.safetensors is not None:
+                    total = info.safetensors.total
+                else:
+                    total = None
                 models.append(
                     SearchResult(info.id, FAMILIES[kind].title, total, info.downloads or 0)
                 )

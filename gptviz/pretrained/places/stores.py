@@ -192,7 +192,9 @@ def _model_layer(manifest: Path, blobs: Path) -> Path | None:
         name = digests[0].replace(":", "-")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
-    return blobs / name if Path(name).name == name else None
+    if Path(name).name == name:
+        return blobs / name
+    return None
 
 
 def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:

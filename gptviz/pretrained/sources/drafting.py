@@ -63,7 +63,10 @@ class Draft:
     def remarks(self) -> list[str]:
         """The assumptions, the tensors without a line and the unknown values, a line each."""
         assumed = [f"Assumed: {sentence}" for sentence in self.assumed]
-        left = [f"These tensors have no line: {', '.join(self.left)}."] if self.left else []
+        if self.left:
+            left = [f"These tensors have no line: {', '.join(self.left)}."]
+        else:
+            left = []
         return [
             *assumed,
             *left,
@@ -157,7 +160,9 @@ def squeezed(shape: Shape) -> Shape:
 
 def _stem(name: str) -> tuple[str, str]:
     stem, _, ending = name.rpartition(".")
-    return (stem, ending) if ending in WEIGHT + BIAS and stem else (name, "")
+    if ending in WEIGHT + BIAS and stem:
+        return (stem, ending)
+    return (name, "")
 
 
 def _leaf(name: str) -> str:
@@ -353,7 +358,9 @@ def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
     for ours, theirs in (("attention_residual", first), ("mlp_residual", second)):
         if theirs is not None:
             biased.append(_line(draft, f"blocks.{BLOCK}.{ours}.norm", inside, [theirs]))
-    config["residual"] = "pre-norm" if second else "parallel-one-norm" if first else "plain"
+    config["residual"] = "plain"
+    if first or second:
+        config["residual"] = "pre-norm" if second else "parallel-one-norm"
     if early := [name for name in gains(outside) if re.search(EMBEDDING, _stem(name)[0].lower())]:
         config["embed_norm"] = True
         biased.append(_line(draft, "embed_norm", outside, early[:1]))
@@ -383,7 +390,10 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
         ]
     elif gated:
         parts = [next(iter(left.named(pattern, matrices)), "") for pattern in (GATE, r"\bup", DOWN)]
-        parts = parts if all(parts) else [matrices[0], matrices[1], matrices[2]]
+        if all(parts):
+            parts = parts
+        else:
+            parts = [matrices[0], matrices[1], matrices[2]]
     else:
         up, down = (next(iter(left.named(pattern, matrices)), "") for pattern in (UP, DOWN))
         parts = [up, down] if up and down and up != down else matrices[:2]

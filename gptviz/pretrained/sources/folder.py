@@ -125,11 +125,10 @@ def described(fields: Mapping[str, Any]) -> tuple[Family, Given]:
 def outline_of(fields: Mapping[str, Any]) -> Outline:
     """The description of a model in its config.json."""
     if quantised := fields.get("quantization_config"):
-        method = (
-            quantised.get("quant_method", "bitsandbytes")
-            if isinstance(quantised, dict)
-            else quantised
-        )
+        if isinstance(quantised, dict):
+            method = quantised.get("quant_method", "bitsandbytes")
+        else:
+            method = quantised
         raise ImportRefusedError(
             f"config.json: its weights are quantised by {method!s:.40} (quantization_config), "
             "which gptviz does not read: open "
@@ -152,5 +151,10 @@ def licence_in(folder: Path) -> str | None:
     except OSError:
         return None
     head = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)
-    line = re.search(r"^license:[ \t]*([^\s#][^\n#]*)", head[1], re.MULTILINE) if head else None
-    return line[1].strip(" \t\r'\"")[:80] if line else None
+    if head:
+        line = re.search(r"^license:[ \t]*([^\s#][^\n#]*)", head[1], re.MULTILINE)
+    else:
+        line = None
+    if line:
+        return line[1].strip(" \t\r'\"")[:80]
+    return None

@@ -78,11 +78,9 @@ class FolderTokens:
         special_tokens_map.json says comes first.
         """
         settings = self._fields("tokenizer_config.json")
-        return (
-            settings
-            if "added_tokens_decoder" in settings
-            else settings | self._fields("special_tokens_map.json")
-        )
+        if "added_tokens_decoder" in settings:
+            return settings
+        return settings | self._fields("special_tokens_map.json")
 
     @cached_property
     def _class_name(self) -> str:
@@ -105,7 +103,10 @@ class FolderTokens:
     @cached_property
     def _added(self) -> tuple[list[Token], list[Token]]:
         """The tokens that the settings add, as `added_tokens` gives them."""
-        ids = {} if "added_tokens_decoder" in self._settings else self._fields("added_tokens.json")
+        if "added_tokens_decoder" in self._settings:
+            ids = {}
+        else:
+            ids = self._fields("added_tokens.json")
         with reading(self.folder / "tokenizer_config.json"):
             return added_tokens(self._settings, self._special, ids)
 
@@ -115,11 +116,9 @@ class FolderTokens:
         folder does not name both.
         """
         source, target = (self._settings.get(name) for name in LANGUAGES)
-        return (
-            (source, target)
-            if isinstance(source, str) and isinstance(target, str) and source and target
-            else None
-        )
+        if isinstance(source, str) and isinstance(target, str) and source and target:
+            return (source, target)
+        return None
 
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, or None if there is none.
@@ -134,11 +133,9 @@ class FolderTokens:
         if os.path.lexists(whole):
             with self._reading(whole):
                 tokenizer = from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
-                return (
-                    tokenizer.with_tokens(*self._added)
-                    if isinstance(tokenizer, BPETokenizer)
-                    else tokenizer
-                )
+                if isinstance(tokenizer, BPETokenizer):
+                    return tokenizer.with_tokens(*self._added)
+                return tokenizer
         if os.path.lexists(vocabulary) and os.path.lexists(merges):
             return self._of_merges(vocabulary, merges)
         if os.path.lexists(pieces):
@@ -205,7 +202,9 @@ class FolderTokens:
             return SpaceBefore.NOTHING
         if self._class_name != "LlamaTokenizer":
             return None
-        return SpaceBefore.PARTS if self._settings.get("legacy") is True else SpaceBefore.TEXT
+        if self._settings.get("legacy") is True:
+            return SpaceBefore.PARTS
+        return SpaceBefore.TEXT
 
     def _of_words(self, words: Path) -> BPETokenizer:
         with self._reading(words):

@@ -174,7 +174,10 @@ class GGUF(ModelSource):
                 f"gptviz opens {', '.join(known)}"
             )
         has_experts = bool(self._setting(f"{architecture}.expert_count"))
-        kind = "mixtral" if architecture == "llama" and has_experts else known[architecture]
+        if architecture == "llama" and has_experts:
+            kind = "mixtral"
+        else:
+            kind = known[architecture]
         fields: dict[str, Any] = {"model_type": kind, "vocab_size": self._rows("token_embd.weight")}
         for ending, names in SETTINGS.items():
             value = self._setting(f"{architecture}.{ending}")
@@ -245,7 +248,9 @@ class GGUF(ModelSource):
         )
         # values that are missing or 0 are refused later
         size = size or (width / heads if width and heads else None)
-        return {} if turned is None or not size else {"rotary_fraction": turned / size}
+        if turned is None or not size:
+            return {}
+        return {"rotary_fraction": turned / size}
 
     @cached_property
     def _by_name(self) -> dict[str, Any]:
@@ -305,7 +310,10 @@ class GGUF(ModelSource):
         except ValueError as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
         left = self._reader.unread
-        unread = [f"Its last {left:,} bytes belong to no tensor, and are not read."] if left else []
+        if left:
+            unread = [f"Its last {left:,} bytes belong to no tensor, and are not read."]
+        else:
+            unread = []
         kinds = sorted({tensor.tensor_type.name for tensor in self._reader.tensors})
         return Opened(
             outline.family,

@@ -112,11 +112,10 @@ class Blocks:
             data = self.file.read(self.start + first * size, (last + 1 - first) * size).view(
                 -1, size
             )
-            data = (
-                data
-                if len(data) == len(rows) and bool((rows.diff() == 1).all())
-                else data[rows - first]
-            )
+            if len(data) == len(rows) and bool((rows.diff() == 1).all()):
+                data = data
+            else:
+                data = data[rows - first]
         else:
             data = torch.cat(
                 [self.file.read(self.start + row * size, size) for row in rows.tolist()]

@@ -37,7 +37,10 @@ def header_of(
     byte, the tokens that end a text and how a chat is written. A NotExpressibleError if a GGUF file
     has no tokenizer that gives the same tokens.
     """
-    inner = tokenizer.inner if isinstance(tokenizer, PaddedTokenizer) else tokenizer
+    if isinstance(tokenizer, PaddedTokenizer):
+        inner = tokenizer.inner
+    else:
+        inner = tokenizer
     if isinstance(inner, CharTokenizer):
         header = _of_characters(inner)
     elif isinstance(inner, BPETokenizer):
@@ -76,7 +79,9 @@ def end_in_place(header: dict[str, Any]) -> tuple[int, ...]:
     if PieceKind.UNUSED in kinds:
         return (kinds.index(PieceKind.UNUSED),)
     by_bytes = header["tokenizer.ggml.model"] == "gpt2"
-    return (tokens.index(NEVER_IN_UTF8),) if by_bytes and NEVER_IN_UTF8 in tokens else ()
+    if by_bytes and NEVER_IN_UTF8 in tokens:
+        return (tokens.index(NEVER_IN_UTF8),)
+    return ()
 
 
 def _of_characters(tokenizer: CharTokenizer) -> dict[str, Any]:

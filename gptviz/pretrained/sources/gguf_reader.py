@@ -118,4 +118,6 @@ def _why(error: str, kind: int) -> str:
     """What is wrong with a tensor, in the place of the library's words."""
     if "GGMLQuantizationType" in error:
         return f"there is no kind {kind} of numbers"
-    return "the file ends before it does" if "reshape" in error else error
+    if "reshape" in error:
+        return "the file ends before it does"
+    return error

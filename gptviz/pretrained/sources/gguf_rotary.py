@@ -37,9 +37,10 @@ def llama3_rule(divisors: Floats, base: float) -> dict[str, Any]:
         share = (1 / divisors[between] - 1 / factor) / (1 - 1 / factor)
         context = round(float(np.median(wavelengths[between] * (1 + (HIGH - 1) * share))))
     else:
-        unchanged = (
-            wavelengths[divisors == divisors.min()].max() if divisors.min() < factor - 1e-4 else 0.0
-        )
+        if divisors.min() < factor - 1e-4:
+            unchanged = wavelengths[divisors == divisors.min()].max()
+        else:
+            unchanged = 0.0
         context = math.ceil(HIGH * unchanged) + 1
     if context < 1 or not np.allclose(
         _divisors(wavelengths, factor, context), divisors, rtol=1e-5, atol=0

@@ -116,16 +116,14 @@ class HeaderTokens:
         the default for the first.
         """
         adds_start = self._setting("tokenizer.ggml.add_bos_token")
-        before = (
-            self._id(NAMED["bos_token"])
-            if (start if adds_start is None else adds_start is True)
-            else None
-        )
-        after = (
-            self._id(NAMED["eos_token"])
-            if self._setting("tokenizer.ggml.add_eos_token") is True
-            else None
-        )
+        if start if adds_start is None else adds_start is True:
+            before = self._id(NAMED["bos_token"])
+        else:
+            before = None
+        if self._setting("tokenizer.ggml.add_eos_token") is True:
+            after = self._id(NAMED["eos_token"])
+        else:
+            after = None
         if before is None and after is None:
             return tokenizer
         return tokenizer.framed(

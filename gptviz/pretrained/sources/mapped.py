@@ -39,12 +39,14 @@ class Examined:
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        draft = (
-            {}
-            if self.draft is None
-            else {"mapping": self.draft.as_json(), "assumed": self.draft.assumed}
-        )
-        unknown = {} if self.draft is None else {"unknown": self.draft.unknown}
+        if self.draft is None:
+            draft = {}
+        else:
+            draft = {"mapping": self.draft.as_json(), "assumed": self.draft.assumed}
+        if self.draft is None:
+            unknown = {}
+        else:
+            unknown = {"unknown": self.draft.unknown}
         tensors = [{"name": name, "shape": list(shape)} for name, shape in self.shapes]
         return {
             "tensors": tensors,
@@ -70,18 +72,16 @@ class Examined:
 
 def _described(row: MatchRow) -> str:
     """A row of the comparison, without its state and number."""
-    theirs = (
-        " + ".join(row.theirs)
-        if len(row.theirs) < 4
-        else f"{row.theirs[0]} + {len(row.theirs) - 1:,} more"
-    )
+    if len(row.theirs) < 4:
+        theirs = " + ".join(row.theirs)
+    else:
+        theirs = f"{row.theirs[0]} + {len(row.theirs) - 1:,} more"
     if not row.ours:
         return f"{theirs} {list(row.found or ())}"
-    shapes = (
-        ""
-        if row.found == row.expected or row.found is None
-        else f": {list(row.found)}, must be {list(row.expected or ())}"
-    )
+    if row.found == row.expected or row.found is None:
+        shapes = ""
+    else:
+        shapes = f": {list(row.found)}, must be {list(row.expected or ())}"
     return f"{row.ours} ← {theirs or 'no line in the mapping'}{shapes}"
 
 
@@ -101,11 +101,9 @@ class Mapped(ModelSource):
     @cached_property
     def _file(self) -> SafetensorsFile | TorchFile:
         with reading(self.path):
-            return (
-                SafetensorsFile(self.path)
-                if self.path.suffix == ".safetensors"
-                else TorchFile(self.path)
-            )
+            if self.path.suffix == ".safetensors":
+                return SafetensorsFile(self.path)
+            return TorchFile(self.path)
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:

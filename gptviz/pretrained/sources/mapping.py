@@ -59,7 +59,9 @@ class TensorRecipe:
         made = parts[0] if len(parts) == 1 else torch.cat(parts)
         if self.by_head:
             made = made.unflatten(0, (config.n_head, 3, -1)).transpose(0, 1).flatten(0, 2)
-        return 1.0 + made.float() if self.plus_one else made
+        if self.plus_one:
+            return 1.0 + made.float()
+        return made
 
     def _part(self, tensor: Tensor) -> Tensor:
         # such as [1, T, d_model], a table with a batch axis
@@ -196,11 +198,10 @@ def complaint(rows: Sequence[MatchRow]) -> str | None:
         counts[row.state] += row.count
     first = wrong[0]
     what = first.ours or first.theirs[0]
-    shapes = (
-        f", which is {list(first.found)} and must be {list(first.expected)}"
-        if first.found and first.expected
-        else ""
-    )
+    if first.found and first.expected:
+        shapes = f", which is {list(first.found)} and must be {list(first.expected)}"
+    else:
+        shapes = ""
     return (
         f"{', '.join(f'{count} {state}' for state, count in counts.items())}; the first is "
         f"{what:.80}{shapes}"
@@ -212,7 +213,9 @@ def pattern_of(ours: str) -> tuple[str, str]:
     if it is in no block.
     """
     match = re.match(r"blocks\.(\d+)\.", ours)
-    return (ours, "") if match is None else (f"blocks.{BLOCK}.{ours[match.end() :]}", match[1])
+    if match is None:
+        return (ours, "")
+    return (f"blocks.{BLOCK}.{ours[match.end() :]}", match[1])
 
 
 def numbered(name: str) -> str:
@@ -225,7 +228,9 @@ def additions_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any
     our config.
     """
     if file is None:
-        return {"set": dict(changes)} if changes else {}
+        if changes:
+            return {"set": dict(changes)}
+        return {}
     with reading(file):
         fields = parse_json(read_regular(file, LONGEST_MAPPING), MOST_VALUES)
     if not isinstance(fields, dict) or not isinstance(fields.get("config"), dict):

@@ -110,7 +110,10 @@ class NanoChat(ModelSource):
         file = _meta_of(self._file)
         with reading(file):
             fields = parse_json(read_regular(file, LONGEST_CONFIG), MOST_SETTINGS)
-        settings = fields.get("model_config") if isinstance(fields, dict) else None
+        if isinstance(fields, dict):
+            settings = fields.get("model_config")
+        else:
+            settings = None
         if not isinstance(settings, dict):
             raise ImportRefusedError(
                 f"{file.name} has no table model_config: copy or download it again"
@@ -245,13 +248,9 @@ def _weights_at(path: Path) -> Path | None:
         except OSError:
             return None
         path = path / max(names, key=lambda name: int(WEIGHTS.fullmatch(name)[1]), default="")  # type: ignore[index]
-    return (
-        path
-        if WEIGHTS.fullmatch(path.name)
-        and os.path.lexists(path)
-        and os.path.lexists(_meta_of(path))
-        else None
-    )
+    if WEIGHTS.fullmatch(path.name) and os.path.lexists(path) and os.path.lexists(_meta_of(path)):
+        return path
+    return None
 
 
 def _meta_of(file: Path) -> Path:

@@ -43,11 +43,9 @@ class _OnlyTables(Plain):
     """
 
     def find_class(self, module: str, name: str) -> Any:
-        return (
-            _Encoding
-            if (module, name) == ("tiktoken.core", "Encoding")
-            else super().find_class(module, name)
-        )
+        if (module, name) == ("tiktoken.core", "Encoding"):
+            return _Encoding
+        return super().find_class(module, name)
 
 
 def tokenizer_near(file: Path) -> BPETokenizer | None:
@@ -103,7 +101,9 @@ def _of_tables(tables: Any) -> BPETokenizer:
             merges.append(" ".join("".join(letters[byte] for byte in half) for half in pair))
     tokens = [written[place] for place in range(len(written))]
     made = byte_pairs(tokens, merges, sorted(special.values()), [], Cut(pattern))
-    return made if BEGIN not in special else made.framed([special[BEGIN]])
+    if BEGIN not in special:
+        return made
+    return made.framed([special[BEGIN]])
 
 
 def _halves(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> tuple[bytes, bytes] | None:
@@ -124,8 +124,6 @@ def _halves(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> tuple[bytes,
 
 def chat(tokenizer: BPETokenizer) -> ChatTemplate | None:
     """How a chat is written, or None if the tokenizer lacks the tokens for it."""
-    return (
-        None
-        if tokenizer.id_of("<|user_start|>") is None
-        else ChatTemplate(TEMPLATE, {"bos_token": BEGIN})
-    )
+    if tokenizer.id_of("<|user_start|>") is None:
+        return None
+    return ChatTemplate(TEMPLATE, {"bos_token": BEGIN})

@@ -133,7 +133,9 @@ class _OfGPT2(ModelSource):
 
 def _content_at(path: Path) -> Any:
     """The content of a file whose name is that of one that `torch.save` wrote; None for others."""
-    return load_pickle(path) if path.suffix in SUFFIXES and os.path.lexists(path) else None
+    if path.suffix in SUFFIXES and os.path.lexists(path):
+        return load_pickle(path)
+    return None
 
 
 class NanoGPT(_OfGPT2):
@@ -147,7 +149,10 @@ class NanoGPT(_OfGPT2):
     @classmethod
     def fits(cls, path: Path) -> bool:
         content = _content_at(path)
-        settings = content.get("model_args") if isinstance(content, dict) else None
+        if isinstance(content, dict):
+            settings = content.get("model_args")
+        else:
+            settings = None
         # llama2.c keeps its settings, with Meta's names, there too
         return isinstance(settings, dict) and "dim" not in settings
 
@@ -267,7 +272,9 @@ def _turned(name: str, tensor: Tensor) -> Tensor:
     """The tensor as in GPT-2's files, which have these matrices as [in, out], nanoGPT's as [out,
     in].
     """
-    return tensor.T if name.endswith(TURNED) and tensor.ndim == 2 else tensor
+    if name.endswith(TURNED) and tensor.ndim == 2:
+        return tensor.T
+    return tensor
 
 
 def as_nanogpt(config: Config) -> Expressed:

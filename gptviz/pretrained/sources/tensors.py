@@ -134,9 +134,12 @@ def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
     """
     content = load_pickle(path) if content is None else content
     for key in ("model", "model_state_dict", "state_dict", "module", None):
-        inner = (
-            content if key is None else content.get(key) if isinstance(content, Mapping) else None
-        )
+        if key is None:
+            inner = content
+        elif isinstance(content, Mapping):
+            inner = content.get(key)
+        else:
+            inner = None
         if isinstance(inner, Mapping):
             tensors = {
                 str(name): value for name, value in inner.items() if isinstance(value, Tensor)
@@ -258,7 +261,9 @@ class Tensors:
     def found(self, name: str) -> str:
         """The file that has the tensor of this name, and the tensor's name there, for messages."""
         known = self._known(name)
-        return name if known is None else f"{self._where[known][0].name}: {known}"
+        if known is None:
+            return name
+        return f"{self._where[known][0].name}: {known}"
 
     def left(self) -> list[str]:
         """The names of tensors that were not taken."""
@@ -327,7 +332,10 @@ def parts_in(folder: Path, name: str) -> list[Path]:
         return []
     with reading(index):
         content = parse_json(read_regular(index, LONGEST_INDEX), MOST_NAMES)
-    table = content.get("weight_map") if isinstance(content, dict) else None
+    if isinstance(content, dict):
+        table = content.get("weight_map")
+    else:
+        table = None
     if (
         not isinstance(table, dict)
         or not table

@@ -104,7 +104,9 @@ def class_name(settings: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     model = config.get("model_type")
     usual = _OF_MODELS.get(model, "") if isinstance(model, str) else ""
     name = named.removesuffix("Fast") if isinstance(named, str) else ""
-    return usual if name in _ANY or model in _MISNAMED else name
+    if name in _ANY or model in _MISNAMED:
+        return usual
+    return name
 
 
 def special_tokens(settings: Mapping[str, Any], usual: Mapping[str, str]) -> dict[str, Token]:

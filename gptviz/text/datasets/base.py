@@ -85,7 +85,10 @@ class Task(ABC):
         for setting, (least, most) in self.limits().items():
             value = getattr(self, setting)
             if not least <= value <= most:
-                allowed = f"from {least:,} to {most:,}" if least < most else f"{least:,} here"
+                if least < most:
+                    allowed = f"from {least:,} to {most:,}"
+                else:
+                    allowed = f"{least:,} here"
                 raise ValueError(
                     f"{setting} of the task {self.name} is {value!r:.80}; it must be {allowed}"
                 )
@@ -105,7 +108,9 @@ class Task(ABC):
     @property
     def whole(self) -> int | None:
         """How many tokens each sequence has; None where a token ends it, so that some are shorter."""
-        return self.length if self.end is None else None
+        if self.end is None:
+            return self.length
+        return None
 
     @property
     def title(self) -> str:
@@ -115,7 +120,9 @@ class Task(ABC):
         changed = ", ".join(
             f"{setting} {value}" for setting, value in self.changed_settings().items()
         )
-        return f"{self.name} ({changed})" if changed else self.name
+        if changed:
+            return f"{self.name} ({changed})"
+        return self.name
 
     def limits(self) -> dict[str, tuple[int, int]]:
         """The least and the greatest value of each setting that is a number, given those before: a
@@ -189,7 +196,10 @@ class Task(ABC):
         for ids, counted in zip(
             held_out.ids[is_asked][:count], held_out.counted[is_asked], strict=False
         ):
-            end = len(counted) if counted.all() else int(counted.argmax()) + 1
+            if counted.all():
+                end = len(counted)
+            else:
+                end = int(counted.argmax()) + 1
             prompts.append((self.tokenizer.decode(ids[:end]), int(ids[end])))
         return prompts
 

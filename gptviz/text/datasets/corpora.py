@@ -193,7 +193,10 @@ def recall(name: str, sha256: str) -> Corpus:
     """The text with this SHA-256: a kept copy, else the corpus of that name; a
     `CorpusUnavailableError` if there is neither.
     """
-    data = _cached_bytes(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
+    if re.fullmatch("[0-9a-f]{64}", sha256):
+        data = _cached_bytes(_cached(f"{sha256}.txt"))
+    else:
+        data = b""
     if data and hashlib.sha256(data).hexdigest() == sha256:
         return Corpus(name, data.decode("utf-8", "surrogatepass"))
     for offer in corpora():
@@ -211,7 +214,10 @@ def _utf8_text(data: bytes, file: str) -> str:
     fix = "open it in an editor and save it as UTF-8 text"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{file} is not UTF-8 (byte 0 starts a UTF-16 mark): {fix}")
-    mark = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
+    if data.startswith(_BYTE_ORDER_MARK):
+        mark = len(_BYTE_ORDER_MARK)
+    else:
+        mark = 0
     try:
         text = data[mark:].decode("utf-8")
     except UnicodeDecodeError as error:

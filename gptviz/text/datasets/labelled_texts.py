@@ -209,7 +209,10 @@ def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
     if not n_rows:
         raise ValueError(f"{file} has no rows below its first line")
     if empty:
-        more = f" and {len(empty) - _MOST_LINES} more" if len(empty) > _MOST_LINES else ""
+        if len(empty) > _MOST_LINES:
+            more = f" and {len(empty) - _MOST_LINES} more"
+        else:
+            more = ""
         lines = ", ".join(map(str, empty[:_MOST_LINES])) + more
         raise ValueError(
             f"{file} has an empty {' or '.join(columns)} in line {lines}: fill it, or take the "
@@ -347,7 +350,10 @@ def starred_opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
 def _starred(stars: str, rng: np.random.Generator) -> str:
     """One opinion with this number of stars."""
     neighbours = {"1": "2", "2": "1", "4": "5", "5": "4"}
-    kinds = [("1", "5"), ("2", "4")][rng.integers(2)] if stars == "3" else (stars, stars)
+    if stars == "3":
+        kinds = [("1", "5"), ("2", "4")][rng.integers(2)]
+    else:
+        kinds = (stars, stars)
     if stars != "3" and rng.random() < 0.1:
         kinds = (stars, neighbours[stars])
     one, other = (_THINGS[i] for i in rng.choice(len(_THINGS), size=2, replace=False))

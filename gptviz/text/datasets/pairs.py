@@ -247,13 +247,18 @@ class Dates(PairTask):
         day = when.day
         month = _MONTHS[when.month]
         year = when.year
-        suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+        if day in (11, 12, 13):
+            suffix = "th"
+        else:
+            suffix = {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
         of_month = {"month": month, "short": month[:3]}
         of_year = {"year": year, "spoken": spoken_year(year)}
         text = form.format(day=day, suffix=suffix, ordinal=_ORDINALS[day], **of_month, **of_year)
         if not commas:
             text = text.replace(",", "")
-        return text[0].upper() + text[1:] if capitals else text.lower()
+        if capitals:
+            return text[0].upper() + text[1:]
+        return text.lower()
 
 
 class Numbers(PairTask):

@@ -31,12 +31,16 @@ def guarded(text: str) -> str:
     Otherwise a spreadsheet computes it, which may fetch an address or start a program. White space
     and apostrophes before the sign do not count, so that `unguarded` returns every text.
     """
-    return f"'{text}" if _FORMULA.match(text) else text
+    if _FORMULA.match(text):
+        return f"'{text}"
+    return text
 
 
 def unguarded(cell: str) -> str:
     """The text from which `guarded` made this cell."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    if cell.startswith("'") and _FORMULA.match(cell):
+        return cell[1:]
+    return cell
 
 
 def readings(

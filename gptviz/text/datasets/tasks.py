@@ -334,7 +334,9 @@ class Modular(Task):
             return ""
         a, b, answer = map(int, solved.groups())
         right = (a + b) % self.modulus
-        return "" if answer == right else f"{text} ({a + b} modulo {self.modulus} is {right})"
+        if answer == right:
+            return ""
+        return f"{text} ({a + b} modulo {self.modulus} is {right})"
 
     def solved(self, pairs: Ids) -> Examples:
         """The pairs [count, 2] as sequences with their answers."""

@@ -54,11 +54,10 @@ def with_another_word(text: str) -> list[str]:
         before = {word[0] for word in words if word.start() < match.start()}
         present = {word[0] for word in words}
         kind = next((kind for kind in KINDS if match[0] in kind), ())
-        known = (
-            [word for word in kind if word in before and word != match[0]]
-            if match[0] in before
-            else []
-        )
+        if match[0] in before:
+            known = [word for word in kind if word in before and word != match[0]]
+        else:
+            known = []
         others = [*known, *(word for word in kind if word not in present)]
         of_each.append([f"{text[: match.start()]}{word}{text[match.end() :]}" for word in others])
     return [changed for row in zip_longest(*of_each) for changed in row if changed]

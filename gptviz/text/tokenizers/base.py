@@ -44,8 +44,14 @@ class Unknown:
         """The record for `text`, named by its Unicode name; if it is longer than a character, by
         itself or its beginning.
         """
-        begins = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
-        name = character_name(text) if len(text) == 1 else f"the text “{visible(begins)}”"
+        if len(text) <= LONGEST_NAME:
+            begins = text
+        else:
+            begins = f"{text[: LONGEST_NAME - 1]}…"
+        if len(text) == 1:
+            name = character_name(text)
+        else:
+            name = f"the text “{visible(begins)}”"
         return cls(position, text, name, instead)
 
 
@@ -190,15 +196,23 @@ class Tokenizer(ABC):
         """The beginning of the `ids` of a text, at most `most` of them; the tokens that are put
         after a text stay.
         """
-        return list(ids) if len(ids) <= most else [*ids[: most - len(self.after)], *self.after]
+        if len(ids) <= most:
+            return list(ids)
+        return [*ids[: most - len(self.after)], *self.after]
 
     def inside(self, ids: Sequence[int] | Ids) -> slice:
         """The places of the text itself in `ids`: between the tokens that are put around every
         text, if these are there.
         """
         count = len(ids)
-        first = len(self.before) if tuple(ids[: len(self.before)]) == self.before else 0
-        last = len(self.after) if tuple(ids[max(count - len(self.after), 0) :]) == self.after else 0
+        if tuple(ids[: len(self.before)]) == self.before:
+            first = len(self.before)
+        else:
+            first = 0
+        if tuple(ids[max(count - len(self.after), 0) :]) == self.after:
+            last = len(self.after)
+        else:
+            last = 0
         return slice(first, count - last)
 
     def checked(self, ids: Sequence[int] | Ids) -> Ids:

@@ -57,11 +57,10 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
             MOST_CHARACTERS,
         )
     check_tokens(vocabulary if isinstance(vocabulary, dict) else [])
-    contents = (
-        [token.get("content") for token in added if isinstance(token, dict)]
-        if isinstance(added, list)
-        else []
-    )
+    if isinstance(added, list):
+        contents = [token.get("content") for token in added if isinstance(token, dict)]
+    else:
+        contents = []
     check_tokens(contents, MOST_ADDED)
 
 
@@ -99,7 +98,9 @@ def slow_work(fields: Mapping[str, Any]) -> str | None:
         if max(len(steps), FEWEST_STEPS) * growth(steps) > MOST_WORK:
             return f"the {len(steps):,} steps of its {stage}"
     longest = fields["model"].get("max_input_chars_per_word", 0)
-    return f"max_input_chars_per_word, which is {longest:,}" if longest > LONGEST_WORD else None
+    if longest > LONGEST_WORD:
+        return f"max_input_chars_per_word, which is {longest:,}"
+    return None
 
 
 def _slow_pattern(stage: Any) -> str | None:

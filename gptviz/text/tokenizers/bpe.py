@@ -234,11 +234,10 @@ class BPETokenizer(Tokenizer):
         clean = _without_surrogates(text)
         with as_value_error("this tokenizer cannot read the text"):
             read = self._reader.encode(clean, add_special_tokens=False)
-            gaps = (
-                self._left_out(clean)
-                if self.unknown_id is None
-                else self._read_as_unknown(clean, read)
-            )
+            if self.unknown_id is None:
+                gaps = self._left_out(clean)
+            else:
+                gaps = self._read_as_unknown(clean, read)
         ends = np.array([end for _, end in read.offsets])
         for match in SURROGATE.finditer(text):
             at = int(np.searchsorted(ends, match.start(), side="right"))
@@ -345,7 +344,9 @@ class BPETokenizer(Tokenizer):
         with stays.
         """
         checked = self.checked(ids).tolist()
-        return self._joined(checked) if self._byte_level or self._spaces else self.decode(checked)
+        if self._byte_level or self._spaces:
+            return self._joined(checked)
+        return self.decode(checked)
 
     def _joined(self, ids: Iterable[int]) -> str:
         return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace")
@@ -357,7 +358,9 @@ class BPETokenizer(Tokenizer):
         return self._bytes[int(self.checked([id])[0])].decode("utf-8", "replace")
 
     def id_of(self, piece: str) -> int | None:
-        return None if SURROGATE.search(piece) else self._ids.get(piece.encode())
+        if SURROGATE.search(piece):
+            return None
+        return self._ids.get(piece.encode())
 
     def bytes_of(self, id: int) -> bytes:
         """The bytes of the text that a token stands for; without the mark of a piece that goes on
@@ -421,13 +424,17 @@ class BPETokenizer(Tokenizer):
     def _id_of_written(self, token: str) -> int:
         """The id of a token in the form in which the library writes it, -1 if there is none."""
         token_id = self._backend.token_to_id(token)
-        return -1 if token_id is None else token_id
+        if token_id is None:
+            return -1
+        return token_id
 
     def scores(self) -> dict[str, float]:
         """For Unigram the logarithm of each piece's probability, by its text; empty for other
         models.
         """
-        return {} if self.way != "likeliest pieces" else dict(self._model_fields()["vocab"])
+        if self.way != "likeliest pieces":
+            return {}
+        return dict(self._model_fields()["vocab"])
 
     def _model_fields(self) -> dict[str, Any]:
         fields: dict[str, Any] = json.loads(self._backend.to_str())["model"]
@@ -459,14 +466,18 @@ class BPETokenizer(Tokenizer):
         merging = Merging(known, tuple(merges))
         # A tokenizer may look whole words up before it merges, and have words that no merges lead
         # to.
-        return merging if merging.after(len(merges)) == tuple(ids) else None
+        if merging.after(len(merges)) == tuple(ids):
+            return merging
+        return None
 
     def label(self, id: int) -> str:
         """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2
         82>`.
         """
         checked = int(self.checked([id])[0])
-        return unused_label(id) if id in self.unused_ids else _label(self._bytes[checked])
+        if id in self.unused_ids:
+            return unused_label(id)
+        return _label(self._bytes[checked])
 
     def labels(self) -> list[str]:
         labels = [_label(data) for data in self._bytes]
@@ -477,11 +488,9 @@ class BPETokenizer(Tokenizer):
     def to_json(self) -> str:
         """A Hugging Face `tokenizer.json`, which other programs open too."""
         content = self._backend.to_str()
-        return (
-            content
-            if self._outside is None
-            else json.dumps(json.loads(content) | self._outside.stages)
-        )
+        if self._outside is None:
+            return content
+        return json.dumps(json.loads(content) | self._outside.stages)
 
     def _read_as_unknown(self, text: str, read: "tokenizers.Encoding | Read") -> _Gaps:
         """The places in `text` that the unknown token stands for, and those that no token
@@ -680,7 +689,10 @@ def _token_bytes(
 
     of_tokens = [bytes_of(token or "") for token in tokens]
     for added in fields["added_tokens"]:
-        content = added["content"] if added["special"] else added["content"].replace(space, " ")
+        if added["special"]:
+            content = added["content"]
+        else:
+            content = added["content"].replace(space, " ")
         of_tokens[added["id"]] = content.encode()
     return of_tokens
 
@@ -744,7 +756,9 @@ def _chunks(text: str, size: int | None = None) -> Iterator[str]:
 
 def _without_surrogates(text: str) -> str:
     """`text` with lone surrogates, which UTF-8 cannot hold, as U+FFFD."""
-    return text if text.isascii() else SURROGATE.sub("\ufffd", text)
+    if text.isascii():
+        return text
+    return SURROGATE.sub("\ufffd", text)
 
 
 def _read(path: StrPath) -> str:

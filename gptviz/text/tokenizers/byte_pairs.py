@@ -111,7 +111,10 @@ def byte_pairs(
                 add_prefix_space=cut.space_before, use_regex=cut.pattern is None
             )
         )
-        backend.pre_tokenizer = steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)
+        if len(steps) == 1:
+            backend.pre_tokenizer = steps[0]
+        else:
+            backend.pre_tokenizer = pre_tokenizers.Sequence(steps)
         backend.decoder = decoders.ByteLevel()
         backend.add_special_tokens(
             [AddedToken(tokens[place], normalized=False, special=True) for place in special]

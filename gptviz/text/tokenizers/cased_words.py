@@ -74,4 +74,6 @@ def _gap(before: str, token: str) -> str:
     """The text between two tokens: a space, or nothing before a sign that closes and after one that
     opens.
     """
-    return "" if token in _CLOSING or before in _OPENING else " "
+    if token in _CLOSING or before in _OPENING:
+        return ""
+    return " "

@@ -103,7 +103,9 @@ class CharTokenizer(Tokenizer):
     def id_of(self, piece: str) -> int | None:
         """The id of a character, None for one the vocabulary lacks or for a longer text."""
         row = int(self._look_up(piece)[0]) if len(piece) == 1 else -1
-        return None if row < 0 else row
+        if row < 0:
+            return None
+        return row
 
     def to_json(self) -> str:
         """`kind`, `unknown` and `characters`, which are a list: in one JSON string two lone

@@ -80,8 +80,12 @@ def growth(steps: Iterable[Mapping[str, Any]]) -> float:
 def _kind(step: Mapping[str, Any]) -> str:
     """What a step does to the length of a text: empty for nothing that is counted."""
     if step["type"] in ("Replace", *_FORMS):
-        return "replaces" if step["type"] == "Replace" else "forms"
-    return "maps" if step["type"] in ("ByteLevel", "Precompiled") else ""
+        if step["type"] == "Replace":
+            return "replaces"
+        return "forms"
+    if step["type"] in ("ByteLevel", "Precompiled"):
+        return "maps"
+    return ""
 
 
 def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
@@ -127,7 +131,9 @@ def _text(step: Mapping[str, Any]) -> str:
     """The fixed text that a step replaces; empty if it replaces none, or what a regular expression
     finds.
     """
-    return str(step["pattern"].get("String", "")) if step["type"] == "Replace" else ""
+    if step["type"] == "Replace":
+        return str(step["pattern"].get("String", ""))
+    return ""
 
 
 def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
@@ -140,8 +146,12 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     itself = Counter([character])
     content = Counter(str(step["content"]))
     if text := _text(step):
-        return itself | content if character == text[0] else itself
-    return itself | content if _finds_something(step) else itself + content
+        if character == text[0]:
+            return itself | content
+        return itself
+    if _finds_something(step):
+        return itself | content
+    return itself + content
 
 
 def _finds_something(step: Mapping[str, Any]) -> bool:

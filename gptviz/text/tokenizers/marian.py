@@ -157,14 +157,18 @@ class MarianTokenizer(SpecialTokensTokenizer):
         """
         place = int(self.checked([id])[0])
         stands_for_none = place in (self.end, self.padding) or place in self.unused_ids
-        return "" if stands_for_none else self.pieces[place].replace(SPACE, " ")
+        if stands_for_none:
+            return ""
+        return self.pieces[place].replace(SPACE, " ")
 
     def id_of(self, piece: str) -> int | None:
         """The token that stands for exactly this text, or None if there is none; a special token
         never does.
         """
         token = self._ids.get(piece.replace(" ", SPACE))
-        return None if token in (self.end, self.padding) else token
+        if token in (self.end, self.padding):
+            return None
+        return token
 
     def label(self, id: int) -> str:
         """The visible form of a token; for start and end their names, `⟨start⟩`; for an unused one
@@ -208,7 +212,10 @@ class MarianTokenizer(SpecialTokensTokenizer):
             name: base64.b64encode(content).decode("ascii")
             for name, content in self._content.items()
         }
-        unused = {"unused": len(self.unused_ids)} if self.unused_ids else {}
+        if self.unused_ids:
+            unused = {"unused": len(self.unused_ids)}
+        else:
+            unused = {}
         return json.dumps(
             {"kind": self.kind, **written, "pieces": self.pieces, **self.special(), **unused}
         )
@@ -221,7 +228,9 @@ def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
     pieces: list[str] = vocabulary.encode(
         clean[language.end() :] if language else clean, out_type=str
     )
-    return [language[0], *pieces] if language else pieces
+    if language:
+        return [language[0], *pieces]
+    return pieces
 
 
 def _opened(content: bytes, name: str) -> SentencePieceProcessor:

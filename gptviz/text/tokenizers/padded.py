@@ -40,13 +40,17 @@ class ExtendedTokenizer(Tokenizer):
     def piece(self, id: int) -> str:
         """The text a token stands for; those after the inner ones stand for none."""
         checked = int(self.checked([id])[0])
-        return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
+        if checked < self.inner.vocab_size:
+            return self.inner.piece(checked)
+        return ""
 
     def id_of(self, piece: str) -> int | None:
         return self.inner.id_of(piece)
 
     def bytes_of(self, id: int) -> bytes:
-        return b"" if id >= self.inner.vocab_size else self.inner.bytes_of(id)
+        if id >= self.inner.vocab_size:
+            return b""
+        return self.inner.bytes_of(id)
 
     def begins_apart(self, id: int) -> bool:
         return id >= self.inner.vocab_size or self.inner.begins_apart(id)
@@ -55,13 +59,15 @@ class ExtendedTokenizer(Tokenizer):
         return id >= self.inner.vocab_size or self.inner.is_special(id)
 
     def merging(self, ids: Sequence[int] | Ids) -> Merging | None:
-        return None if max(ids, default=0) >= self.inner.vocab_size else self.inner.merging(ids)
+        if max(ids, default=0) >= self.inner.vocab_size:
+            return None
+        return self.inner.merging(ids)
 
     def label(self, id: int) -> str:
         checked = int(self.checked([id])[0])
-        return (
-            self.inner.label(checked) if checked < self.inner.vocab_size else self.name_of(checked)
-        )
+        if checked < self.inner.vocab_size:
+            return self.inner.label(checked)
+        return self.name_of(checked)
 
     def labels(self) -> list[str]:
         return [

@@ -50,19 +50,26 @@ class Cost:
     @property
     def tokens_per_word(self) -> float | None:
         """How many tokens a word takes, signs and spaces counted with it; None without words."""
-        return self.tokens / self.words if self.words else None
+        if self.words:
+            return self.tokens / self.words
+        return None
 
     @property
     def bytes_per_token(self) -> float:
         """How much text a token stands for: more is shorter."""
-        return self.bytes / self.tokens if self.tokens else 0.0
+        if self.tokens:
+            return self.bytes / self.tokens
+        return 0.0
 
 
 def cost(tokenizer: Tokenizer, text: str) -> Cost:
     """The cost of a text; the tokens that stand around every text are not counted."""
     encoding = tokenizer.encode(text)
     inside = tokenizer.inside(encoding.ids)
-    words = None if _WITHOUT_SPACES.search(text) else len(_WORD.findall(text))
+    if _WITHOUT_SPACES.search(text):
+        words = None
+    else:
+        words = len(_WORD.findall(text))
     return Cost(
         inside.stop - inside.start,
         len(text.encode("utf-8", "surrogatepass")),
@@ -106,13 +113,12 @@ def pieces(tokenizer: Tokenizer, encoding: Encoding) -> list[Piece]:
     numbers = list[int]()
     number = -1
     for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        kind = (
-            "unknown"
-            if place in instead_of
-            else "special"
-            if not is_text[place]
-            else _kind(written, start, end, words)
-        )
+        if place in instead_of:
+            kind = "unknown"
+        elif not is_text[place]:
+            kind = "special"
+        else:
+            kind = _kind(written, start, end, words)
         goes_on = (
             numbers
             and is_text[place]
@@ -180,7 +186,9 @@ def _kind(written: bytes, start: int, end: int, words: Sequence[tuple[int, int]]
     if not touched:
         return "sign"
     last = words[bisect_right(words, end - 1, key=lambda word: word[0]) - 1]
-    return "whole word" if touched[0][0] >= start and last[1] <= end else "part of a word"
+    if touched[0][0] >= start and last[1] <= end:
+        return "whole word"
+    return "part of a word"
 
 
 def _is_within(place: int, words: Sequence[tuple[int, int]], characters: set[int]) -> bool:

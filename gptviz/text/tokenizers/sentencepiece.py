@@ -100,7 +100,10 @@ def from_sentencepiece(
     if not normal.escape_whitespaces:
         raise ValueError("it does not write a space as ▁, which gptviz does not read")
     if space_before is None:
-        space_before = SpaceBefore.EVERY_PART if normal.add_dummy_prefix else SpaceBefore.NOTHING
+        if normal.add_dummy_prefix:
+            space_before = SpaceBefore.EVERY_PART
+        else:
+            space_before = SpaceBefore.NOTHING
     spaced = (
         piece.piece
         for piece in model.pieces
@@ -173,11 +176,10 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
         if not text:
             raise ValueError("one of its pieces is empty")
         if kind == PieceKind.USER_DEFINED:
-            text = (
-                text.replace(SPACE, " ")
-                if pieces.space_before is not SpaceBefore.NOTHING
-                else text.replace(" ", SPACE)
-            )
+            if pieces.space_before is not SpaceBefore.NOTHING:
+                text = text.replace(SPACE, " ")
+            else:
+                text = text.replace(" ", SPACE)
         texts.append(text)
     if len(set(texts)) != count:
         raise ValueError("two of its pieces are the same text")

@@ -22,11 +22,10 @@ def cleaned(text: str) -> str:
     Source: L. Sinai, "Building a transformer in Julia" (2022).
     """
     decomposed = unicodedata.normalize("NFD", text.lower())
-    bare = (
-        decomposed
-        if decomposed.isascii()
-        else "".join(c for c in decomposed if unicodedata.category(c)[0] != "M")
-    )
+    if decomposed.isascii():
+        bare = decomposed
+    else:
+        bare = "".join(c for c in decomposed if unicodedata.category(c)[0] != "M")
     return _DROPPED.sub("", bare).replace("\n", " ")
 
 
@@ -98,4 +97,6 @@ class WordTokenizer(WordVocabulary):
         """The word with this id, after the space that separates it from the word before; padding
         adds nothing.
         """
-        return "" if id == self.padding else " " + self.label(id)
+        if id == self.padding:
+            return ""
+        return " " + self.label(id)

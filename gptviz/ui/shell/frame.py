@@ -85,13 +85,17 @@ def default_model(page: Page | None = None) -> str:
     """
     page = page or current_page()
     has_own = page.opens_on and checkpoints.folder_of(page.opens_on) is not None
-    return page.opens_on if has_own else kinds.best_model(page.kinds[0])
+    if has_own:
+        return page.opens_on
+    return kinds.best_model(page.kinds[0])
 
 
 def model_on_screen() -> str:
     """The name of the model that the open page shows."""
     shown = st.session_state.get("model", st.query_params.get("model"))
-    return default_model() if shown is None else str(shown)
+    if shown is None:
+        return default_model()
+    return str(shown)
 
 
 def open_page(page: Page) -> None:
@@ -167,7 +171,9 @@ def open_page(page: Page) -> None:
 
 def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
     """The text about models of this kind."""
-    return text if isinstance(text, str) else text[kind]
+    if isinstance(text, str):
+        return text
+    return text[kind]
 
 
 def _follow_history() -> None:
@@ -207,7 +213,10 @@ def _menu() -> None:
         )
         with opened.container(gap="xxsmall"):
             for entry in GROUPS[group]:
-                query = state if "model" in state else {"model": default_model(entry)} | state
+                if "model" in state:
+                    query = state
+                else:
+                    query = {"model": default_model(entry)} | state
                 link(entry, description=entry.sentence, query=query)
 
 
@@ -224,7 +233,10 @@ def _open_linked_model() -> None:
     asks_for_more = any(
         key not in ABOUT_NO_MODEL and not key.lower().startswith("embed") for key in query
     )
-    usual = kinds.best_model(current_page().kinds[0]) if asks_for_more else default_model()
+    if asks_for_more:
+        usual = kinds.best_model(current_page().kinds[0])
+    else:
+        usual = default_model()
     asked = query.get("model", [usual])[-1]
     if checkpoints.folder_of(asked) is not None:
         st.session_state["model"] = asked

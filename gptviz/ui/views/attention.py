@@ -93,7 +93,9 @@ def words_of(subject: Subject, read: Read) -> tuple[range, ...] | None:
     if words is None:
         return None
     with st.popover("More"):
-        return words if by_word.switch() else None
+        if by_word.switch():
+            return words
+        return None
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,9 @@ class ExplorerContent:
 def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.AttentionPart]:
     """The stack that reads, and which of its attentions is shown."""
     model = language_model(key).model
-    return (
-        (model, "cross_attention")
-        if read.stack == CROSS
-        else (encoder_decoder.stack_of(model, read.stack), "attention")
-    )
+    if read.stack == CROSS:
+        return (model, "cross_attention")
+    return (encoder_decoder.stack_of(model, read.stack), "attention")
 
 
 def _size(
@@ -203,13 +203,12 @@ def heads(
             "spread": facts.spread,
         }
         averages |= {} if facts.followed is None else {"followed": facts.followed}
-    rolled = (
-        None
-        if is_cross
-        else attention.rollout(patterns)
-        if reading.rolled is None
-        else reading.rolled
-    )
+    if is_cross:
+        rolled = None
+    elif reading.rolled is None:
+        rolled = attention.rollout(patterns)
+    else:
+        rolled = reading.rolled
     return attention_explorer.Heads(
         patterns=patterns.blocks,
         blocked=patterns.blocked,
@@ -259,9 +258,15 @@ def show(subject: Subject, stack: str) -> None:
             f"model reads the {which} {counted(len(read.ids), 'token')}.",
             icon=":material/content_cut:",
         )
-    known = contrasts.answered(subject.key) if stack == encoder_decoder.DECODER else ()
+    if stack == encoder_decoder.DECODER:
+        known = contrasts.answered(subject.key)
+    else:
+        known = ()
     question = next((one for one in known if one.prompt == subject.prompt), None)
-    needed = None if question is None else contrasts.needed_head(subject.key, question)
+    if question is None:
+        needed = None
+    else:
+        needed = contrasts.needed_head(subject.key, question)
     if question is not None and needed is not None and needed.head.block is not None:
         start = needed.head.block, needed.head.index
         st.markdown(contrasts.loss_of_head(subject.key, question, needed))
@@ -276,11 +281,10 @@ def show(subject: Subject, stack: str) -> None:
             f"{spread[block, head]:.1f} of {counted(seen.last.shape[-1], 'token')} on average."
         )
     words = words_of(subject, read)
-    lines = (
-        code(subject, stack)
-        if words is None
-        else f"{code(subject, stack)}\n{_words_in_code(words)}"
-    )
+    if words is None:
+        lines = code(subject, stack)
+    else:
+        lines = f"{code(subject, stack)}\n{_words_in_code(words)}"
     explore(subject, read, lines, dict(zip(("block", "head"), start, strict=True)), words)
     if words is not None:
         st.caption(by_word.ATTENTION)
@@ -388,11 +392,10 @@ def _texts(subject: Subject, read: Read, words: tuple[range, ...] | None) -> dic
     axes.
     """
     label = subject.lm.tokenizer.label
-    ids = (
-        [label(i) for i in read.ids]
-        if words is None
-        else word_labels(subject.lm.tokenizer, read.ids, words)
-    )
+    if words is None:
+        ids = [label(i) for i in read.ids]
+    else:
+        ids = word_labels(subject.lm.tokenizer, read.ids, words)
     if read.stack != CROSS:
         return {
             "queries": ids,
@@ -422,7 +425,10 @@ def no_attention(subject: Subject) -> None:
     to a page that has something to show.
     """
     guesses = subject.kind.continues
-    alone = ": it guesses the next token only from the last one" if guesses else ""
+    if guesses:
+        alone = ": it guesses the next token only from the last one"
+    else:
+        alone = ""
     st.info(f"This model has no blocks and therefore no attention{alone}.")
     page = NEXT_TOKEN if guesses else frame.page_about(subject.kind.name)
     frame.link(
@@ -466,11 +472,10 @@ def code_of_head(lm: LanguageModel, read: Read, block: int | None, head: int | N
     given = (f", {list(read.source)}" if read.source else "") + (
         ', "cross_attention"' if read.stack == CROSS else ""
     )
-    model = (
-        "lm.model.encoder"
-        if lm.model.encoder is not None and read.stack == encoder_decoder.ENCODER
-        else "lm.model"
-    )
+    if lm.model.encoder is not None and read.stack == encoder_decoder.ENCODER:
+        model = "lm.model.encoder"
+    else:
+        model = "lm.model"
     return f"""{opening(lm, "from gptviz.interp.reading.attention import pattern")}
 ids = {list(read.ids)}
 shares = pattern({model}, ids, {block}, {head}{given})  # [query, key]"""

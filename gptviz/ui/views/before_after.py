@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from threading import Lock
+from typing import Any
 
 import streamlit as st
 import torch
@@ -55,7 +56,10 @@ def figure(
     change = Change(first_asked.value.probabilities, asked.value.probabilities)
     release_memory()  # two texts are written meanwhile, each in a thread with its own heap
     answers = lm.answer_space
-    ids = change.likeliest(MOST_SHOWN) if answers.noun == "token" else list(range(len(lm.labels)))
+    if answers.noun == "token":
+        ids = change.likeliest(MOST_SHOWN)
+    else:
+        ids = list(range(len(lm.labels)))
     labels = [answers.label(i) for i in ids]
     table = change.table(ids, labels, answers.noun)
     first = int(change.before.argmax())
@@ -63,22 +67,20 @@ def figure(
     said = {number: answers.label(number) for number in (first, then)}
     moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
-    now = (
-        "is still the likeliest"
-        if first == then
-        else f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
-    )
+    if first == then:
+        now = "is still the likeliest"
+    else:
+        now = f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
     st.markdown(
         f"{in_quotes(said[first])} {moves} and {now}.",
         help=f"The guess has moved by {brief(change.divergence)} nats (Kullback–Leibler "
         "divergence: 0 is no change).",
     )
     show_figure(before_after(table, theme()), key="before and after", alt=alt)
-    other = (
-        "lm.original"
-        if before is None or before == key.unedited
-        else load_call(language_model(before))
-    )
+    if before is None or before == key.unedited:
+        other = "lm.original"
+    else:
+        other = load_call(language_model(before))
     code = asked.code(
         "from gptviz.interp.changing.before_after import Change",
         "",
@@ -95,15 +97,18 @@ def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | N
     after = loss_of(key, text)
     unit = unit_of(subject.lm)
     moved = abs(after - first) >= 0.0005
-    falls = moved and after < first
+    look: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off"}
+    if moved and after < first:
+        look = {"delta_color": "green", "delta_arrow": "down"}
+    elif moved:
+        look = {"delta_color": "red", "delta_arrow": "up"}
     st.metric(
         f"Loss over {text.which}, {unit}",
         f"{first:.3f} → {after:.3f}",
         signed(after - first, 3) if moved else "unchanged",
-        delta_color="green" if falls else "red" if moved else "off",
-        delta_arrow="down" if falls else "up" if moved else "off",
         help="Before the edits and after them. The lower the loss, the less surprised the model is "
         "by what really comes.",
+        **look,
     )
 
 
@@ -128,18 +133,16 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
             (i for i, (a, b) in enumerate(zip(first, after, strict=False)) if a != b),
             min(len(first), len(after)),
         )
-        how = (
-            "take the likeliest token each time"
-            if sampling.temperature == 0
-            else "draw with the same random numbers"
-        )
+        if sampling.temperature == 0:
+            how = "take the likeliest token each time"
+        else:
+            how = "draw with the same random numbers"
         # A space at the beginning is nothing that both texts say.
         some = counted(same, "character")
-        begin = (
-            f"They begin with the same {some}"
-            if first[:same].strip()
-            else "They differ from the beginning"
-        )
+        if first[:same].strip():
+            begin = f"They begin with the same {some}"
+        else:
+            begin = "They differ from the beginning"
         alike = "Both texts are the same" if first == after else begin
         st.caption(f"{alike}. Both {how}.")
     if subject.kind.continues:
@@ -180,7 +183,9 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
         is_whole = writing.state == "done"
     if text is not None:
         st.code(text or " ", language=None, wrap_lines=True)
-    return text if is_whole else None
+    if is_whole:
+        return text
+    return None
 
 
 @jobs.data("Writing", max_entries=64)

@@ -44,7 +44,10 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
         return
     with st.container(horizontal=True):
         for unit, value, reads in _found(subject.key, kind, names.index(chosen)):
-            where = "an activation of 1" if reads is None else f"reading {in_quotes(names[reads])}"
+            if reads is None:
+                where = "an activation of 1"
+            else:
+                where = f"reading {in_quotes(names[reads])}"
             query = {**frame.shared_state(), "unit": unit.name, "writes": chosen}
             query |= {"block": str(unit.block)} if unit.is_neuron else {}
             title = f"{capitalised(unit.title)}: {signed(value)}"

@@ -24,7 +24,9 @@ ABOUT = (
 def split(subject: Subject, ids: Sequence[int]) -> tuple[range, ...] | None:
     """The places of the tokens of each word of a text, or None if every word is one token."""
     places = tuple(words(subject.lm.tokenizer, ids))
-    return places if len(places) < len(ids) else None
+    if len(places) < len(ids):
+        return places
+    return None
 
 
 def switch() -> bool:

@@ -29,7 +29,9 @@ TESTED = 400
 
 def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
     """The pairs of prompts with known answers of the task that this model was trained on."""
-    return () if (task := lm.task) is None else task.contrasts()
+    if (task := lm.task) is None:
+        return ()
+    return task.contrasts()
 
 
 def known_contrast(lm: LanguageModel, prompt: str, right: int) -> Contrast | None:
@@ -144,11 +146,10 @@ def needed_head(key: ModelKey, question: ContrastQuestion) -> NeededHead | None:
 def loss_of_head(key: ModelKey, question: ContrastQuestion, needed: NeededHead) -> str:
     """The effect on the right answer of leaving out the head, as a sentence of Markdown."""
     label = language_model(key).tokenizer.label
-    turned = (
-        ""
-        if needed.likeliest == question.right
-        else f", and {in_quotes(label(needed.likeliest))} leads with "
-    )
+    if needed.likeliest == question.right:
+        turned = ""
+    else:
+        turned = f", and {in_quotes(label(needed.likeliest))} leads with "
     leads = f"{turned}{percent(needed.probability)}" if turned else ""
     return (
         f"Without {needed.head.title}, {in_quotes(label(question.right))} goes from "
@@ -224,7 +225,10 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
         if int(now.argmax()) != question.right or int(without.argmax()) == question.right:
             appeared_at = None
         elif appeared_at is None:
-            appeared_at = Appeared(step, *last) if last is not None else Appeared(step)
+            if last is not None:
+                appeared_at = Appeared(step, *last)
+            else:
+                appeared_at = Appeared(step)
         last = step, float(now[question.right]), float(without[question.right])
     return appeared_at
 
@@ -244,19 +248,21 @@ def when_it_appeared(
     """
     question = chosen(answered(key), prompt)
     needed = None if question is None else needed_head(key, question)
-    when = None if question is None or needed is None else appeared(key, question, needed.head)
+    if question is None or needed is None:
+        when = None
+    else:
+        when = appeared(key, question, needed.head)
     if question is None or needed is None or when is None:
         return None
     right = in_quotes(language_model(key).tokenizer.label(question.right))
-    earlier = (
-        ""
-        if when.before is None
-        else (
+    if when.before is None:
+        earlier = ""
+    else:
+        earlier = (
             f" At step {when.before:,}, the snapshot before, {right} had {percent(when.right)} "
             "with it and "
             f"{percent(when.without)} without it."
         )
-    )
     notice = (
         f"In training, {needed.head.title} is needed from step {when.step:,} on: {right} is "
         "always the likeliest token after "

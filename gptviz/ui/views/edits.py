@@ -87,7 +87,10 @@ def about_patterns(lm: LanguageModel) -> list[str]:
                 f"{name} has its pattern from an edit: it is not the softmax of its scores."
             )
         elif one.to in (ZERO, MEAN):
-            instead = "nothing" if one.to == ZERO else "its mean over the reference text"
+            if one.to == ZERO:
+                instead = "nothing"
+            else:
+                instead = "its mean over the reference text"
             sentences.append(
                 f"{name} is switched off: its pattern is still computed and shown, but {instead} "
                 "is passed on."

@@ -34,12 +34,16 @@ def stack_control() -> str:
 
 def n_blocks(config: Config, stack: str) -> int:
     """How many blocks the `stack` has."""
-    return config.n_encoder_layer if stack == ENCODER and config.n_encoder_layer else config.n_layer
+    if stack == ENCODER and config.n_encoder_layer:
+        return config.n_encoder_layer
+    return config.n_layer
 
 
 def stack_of(model: Transformer, stack: str) -> Transformer:
     """The encoder of a model that has one, if `stack` is the encoder; else the model itself."""
-    return model.encoder if stack == ENCODER and model.encoder is not None else model
+    if stack == ENCODER and model.encoder is not None:
+        return model.encoder
+    return model
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,9 @@ def answer(
     """
     lm = language_model(key)
     has_one = lm.kind.has_source and isinstance(lm.tokenizer, SpecialTokensTokenizer)
-    return _answer(key, source, sampling) if has_one else None
+    if has_one:
+        return _answer(key, source, sampling)
+    return None
 
 
 @jobs.data("Writing the output", max_entries=64)
@@ -96,8 +102,6 @@ def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
     """
     lm = language_model(key)
     own = answer(key, source)
-    return (
-        source
-        if own is None
-        else (lm.special_tokens.start, *own.ids)[: lm.model.config.context_length]
-    )
+    if own is None:
+        return source
+    return (lm.special_tokens.start, *own.ids)[: lm.model.config.context_length]

@@ -68,16 +68,16 @@ class Entry:
         learned = self.curve.validation_steps > 0
         if self.curve.shares is not None and (whole := learned & (self.curve.shares >= 1)).any():
             learned = whole
-        return float(self.curve.validation[learned].min()) if learned.any() else math.nan
+        if learned.any():
+            return float(self.curve.validation[learned].min())
+        return math.nan
 
     @property
     def last(self) -> float:
         """The last validation loss; NaN before the first."""
-        return (
-            float(self.curve.validation[-1])
-            if self.has_curve and self.curve is not None
-            else math.nan
-        )
+        if self.has_curve and self.curve is not None:
+            return float(self.curve.validation[-1])
+        return math.nan
 
     @property
     def has_curve(self) -> bool:

@@ -33,7 +33,9 @@ def text_to_fit(key: ModelKey) -> str | None:
     the model writes itself where nobody knows its data; else passages of books.
     """
     is_known = language_model(key).card.source is not None
-    return passages() if is_known and not is_here(key) else None
+    if is_known and not is_here(key):
+        return passages()
+    return None
 
 
 def said(key: ModelKey) -> str:

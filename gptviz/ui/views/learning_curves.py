@@ -25,7 +25,9 @@ def loss_unit(folders: Iterable[Path]) -> str:
     token for all others.
     """
     are_classifiers = [kinds.kind_of(folder) == "classifier" for folder in folders]
-    return "nats per text" if are_classifiers and all(are_classifiers) else "nats per token"
+    if are_classifiers and all(are_classifiers):
+        return "nats per text"
+    return "nats per token"
 
 
 def most_of_its_fall(curve: Curve) -> str:

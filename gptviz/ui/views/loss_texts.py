@@ -38,12 +38,17 @@ class LossText:
 
 def unit_of(lm: LanguageModel) -> str:
     """The unit of a loss."""
-    return "nats per text" if lm.kind.guesses == "label" else "nats per token"
+    if lm.kind.guesses == "label":
+        return "nats per text"
+    return "nats per token"
 
 
 def choose(subject: Subject) -> LossText:
     """The control for the text; the prompt where data held out is not here."""
-    options = [PROMPT, HELD_OUT] if subject.lm.card.source is not None else [PROMPT]
+    if subject.lm.card.source is not None:
+        options = [PROMPT, HELD_OUT]
+    else:
+        options = [PROMPT]
     which = PROMPT
     if len(options) > 1:
         which = controls.select(
@@ -68,7 +73,9 @@ def choose(subject: Subject) -> LossText:
                 "prompt."
             )
             which = PROMPT
-    return LossText(which) if which == HELD_OUT else LossText(PROMPT, subject.text)
+    if which == HELD_OUT:
+        return LossText(which)
+    return LossText(PROMPT, subject.text)
 
 
 def rows(key: ModelKey, text: LossText) -> Sequence[Rows]:
@@ -93,7 +100,9 @@ def ask_guess(key: ModelKey, prompt: str) -> Asked[Guess]:
 
 def loss_of(key: ModelKey, text: LossText) -> float:
     """The loss of the model, with its edits, over the text."""
-    return _loss_held_out(key) if text.prompt is None else ask_guess(key, text.prompt).value.loss
+    if text.prompt is None:
+        return _loss_held_out(key)
+    return ask_guess(key, text.prompt).value.loss
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

@@ -88,7 +88,10 @@ def page_for(box: Box, kind: ModelKind) -> tuple[Page, dict[str, str]] | None:
         return None
     page, query = destination
     if page is NEXT_TOKEN:
-        page = page if kind.name in page.kinds else frame.page_about(kind.name)
+        if kind.name in page.kinds:
+            page = page
+        else:
+            page = frame.page_about(kind.name)
     if kind.name not in page.kinds:
         return None
     suitable = {name: value for name, value in query.items() if kind.has_source or name != "stack"}
@@ -139,13 +142,12 @@ def patterns(key: ModelKey, read: Read) -> dict[str, npt.NDArray[np.uint8]]:
     }
 
     def see(name: str, value: torch.Tensor) -> None:
-        kind = (
-            "encoder"
-            if name.startswith("encoder.")
-            else "cross"
-            if ".cross_attention." in name
-            else "decoder"
-        )
+        if name.startswith("encoder."):
+            kind = "encoder"
+        elif ".cross_attention." in name:
+            kind = "cross"
+        else:
+            kind = "decoder"
         heads = min(value.shape[1], view.MOST_HEADS)
         if name in small[kind] or len(small[kind]) < view.MOST_THUMBNAILS // heads:
             mask = whole = None
@@ -176,7 +178,9 @@ def _hidden(model: Transformer, name: str, pattern: torch.Tensor) -> npt.NDArray
     mask = model.masks[model.mask_of[int(name.split(".")[1])]]
     ids = torch.zeros(1, queries, dtype=torch.long)
     hidden = mask(ids, slice(keys - queries, keys), None)
-    return None if hidden is None else hidden.cpu().numpy()
+    if hidden is None:
+        return None
+    return hidden.cpu().numpy()
 
 
 def _tensor(
@@ -186,11 +190,10 @@ def _tensor(
     lm = language_model(key)
     numbers = values(lm.model, _pass(lm, read, piece), piece).detach().float().cpu().numpy()
     part, whole = view.page(numbers, at)
-    span = (
-        [(0, size) for size in piece.shape]
-        if whole
-        else [(first, first + view.PAGE) for first in at]
-    )
+    if whole:
+        span = [(0, size) for size in piece.shape]
+    else:
+        span = [(first, first + view.PAGE) for first in at]
     header = {
         "box": box.path,
         "piece": box.pieces.index(piece),

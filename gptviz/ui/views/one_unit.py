@@ -44,7 +44,9 @@ def chosen(subject: Subject, activity: Activity, first: int) -> Unit:
     """The unit that the address asks for; `first` where it asks for none of this layer."""
     usual = activity.unit(first)
     linked = controls.linked(CHOSEN, lambda asked: named(asked, subject.lm.model.config), usual)
-    return linked if linked.index is not None and linked.layer == activity.layer.layer else usual
+    if linked.index is not None and linked.layer == activity.layer.layer:
+        return linked
+    return usual
 
 
 def ranked(
@@ -87,7 +89,10 @@ def ranked(
         column_config=config,
         alt=f"The {kind}s, the first of the ranking first",
     )
-    values = getattr(activity, by) if by in RANKINGS else next(iter(more.values()))
+    if by in RANKINGS:
+        values = getattr(activity, by)
+    else:
+        values = next(iter(more.values()))
     pick(
         capitalised(kind),
         some if chosen in some else [chosen, *some],
@@ -100,7 +105,10 @@ def ranked(
             f"{kind} {one}: {percent(values[one]) if by == 'active' else brief(values[one])}"
         ),
     )
-    rest = f"The first {MOST_ROWS} of {len(order):,} {kind}s. " if len(order) > MOST_ROWS else ""
+    if len(order) > MOST_ROWS:
+        rest = f"The first {MOST_ROWS} of {len(order):,} {kind}s. "
+    else:
+        rest = ""
     st.caption(
         f"{rest}Over {counted(activity.n_tokens, 'token')}. "
         f"{RANKINGS[by][1] if by in RANKINGS else ''}"
@@ -119,11 +127,10 @@ def distribution(activity: Activity, unit: int) -> None:
         f"{brief(activity.largest[unit])}, above 0 at {percent(activity.active[unit])} of the "
         "tokens.",
     )
-    scale = (
-        " The axis is logarithmic: a line up is ten times as many."
-        if figures.is_logarithmic(counts)
-        else ""
-    )
+    if figures.is_logarithmic(counts):
+        scale = " The axis is logarithmic: a line up is ten times as many."
+    else:
+        scale = ""
     st.caption(f"Above 0 at {percent(activity.active[unit])} of the tokens.{scale}")
 
 

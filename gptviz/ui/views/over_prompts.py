@@ -157,7 +157,10 @@ def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -
             results["each"] = [*results.get("each", ()), one]
 
     lm = subject.lm
-    passes = len(heads_and_mlps(lm.model.config)) if how != "attribute" else 2
+    if how != "attribute":
+        passes = len(heads_and_mlps(lm.model.config))
+    else:
+        passes = 2
     tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
     begins = effort(lm.model, tokens, passes) <= MUCH
     begun, show = jobs.on_demand(
@@ -165,7 +168,9 @@ def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -
     )
     each = None if begun is None else begun.results.get("each")
     show("Compute them", "Compute them again", "list")
-    return spread(each, how) if each else None
+    if each:
+        return spread(each, how)
+    return None
 
 
 def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float]) -> None:

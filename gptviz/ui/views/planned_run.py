@@ -158,7 +158,10 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
             f"{in_bytes(room)} is free: keep fewer snapshots"
         )
     # they are trained at once
-    together = expected if planned.twin is None else replace(expected, memory=2 * expected.memory)
+    if planned.twin is None:
+        together = expected
+    else:
+        together = replace(expected, memory=2 * expected.memory)
     return estimate.refusal(together, memory.room(together.memory, device))
 
 
@@ -174,11 +177,10 @@ def time_needed(expected: Estimate) -> str:
 
 def summary(expected: Estimate) -> str:
     """The cost of a run, in one line."""
-    trained = (
-        ""
-        if expected.trained == expected.parameters
-        else f", {expected.trained:,} numbers trained beside them"
-    )
+    if expected.trained == expected.parameters:
+        trained = ""
+    else:
+        trained = f", {expected.trained:,} numbers trained beside them"
     return (
         f"{expected.parameters:,} parameters{trained}, about {time_needed(expected)}, "
         f"{in_bytes(expected.memory)} of memory"
@@ -188,11 +190,10 @@ def summary(expected: Estimate) -> str:
 def explanation(expected: Estimate) -> str:
     """Where the numbers of the `summary` come from, as Markdown."""
     a_step = f"{moment(expected.seconds_per_step)} a step of {in_words(expected.flops)} operations"
-    busy = (
-        ""
-        if expected.slowdown < BUSY
-        else " The longer time is for a machine that stays as busy with other work as it is now."
-    )
+    if expected.slowdown < BUSY:
+        busy = ""
+    else:
+        busy = " The longer time is for a machine that stays as busy with other work as it is now."
     return (
         f"**Time**: {a_step}, if this machine has nothing else to do.{busy}\n\n"
         f"**Memory**: weights {in_bytes(expected.weights)}, optimiser "
@@ -206,7 +207,9 @@ def explanation(expected: Estimate) -> str:
 
 def names_of(planned: PlannedRun, name: str) -> tuple[str, ...]:
     """What the run is called: the name; for a run with a twin, "name-a" and "name-b"."""
-    return (name,) if planned.twin is None else tuple(f"{name}{end}" for end in TWINS)
+    if planned.twin is None:
+        return (name,)
+    return tuple(f"{name}{end}" for end in TWINS)
 
 
 def begin(planned: PlannedRun, name: str, device: str) -> int:
@@ -294,7 +297,10 @@ def commands(planned: PlannedRun, name: str) -> list[str]:
 
 def command(planned: PlannedRun, name: str) -> str:
     """The command that trains the same model without a browser."""
-    preset = planned.plan_name if planned.plan_name in PLANS else planned.plan.preset
+    if planned.plan_name in PLANS:
+        preset = planned.plan_name
+    else:
+        preset = planned.plan.preset
     plan = PLANS[preset]
     words = ["python", "-m", "gptviz", "train", preset, "--name", name]
     if isinstance(planned.source, TaskSource):
@@ -310,10 +316,9 @@ def command(planned: PlannedRun, name: str) -> str:
     if planned.begin is not None and planned.begin != plan.begin:
         words += ["--from", planned.begin]
     for field, value in planned.changes.items():
-        words += [
-            "--set",
-            f"{field}={str(value).lower() if isinstance(value, bool) else 'null' if value is None else value}",
-        ]
+        as_json = {True: "true", False: "false", None: "null"}
+        written = as_json[value] if isinstance(value, bool | None) else value
+        words += ["--set", f"{field}={written}"]
     defaults = plan.recipe.to_dict()
     for field, value in planned.recipe.to_dict().items():
         if value != defaults[field] and value is not None:

@@ -74,12 +74,13 @@ def _waiting(placing: Placing, method: str) -> None:
     usual = "a few seconds, the first time half a minute"
     if method == "t-SNE":
         usual = f"about {max(1, round(placing.tokens / TOKENS_PER_SECOND))} s"
-    first = (
-        " Other pictures are computed first, such as those of later steps, from which this one "
-        "begins."
-        if job.state == "waiting"
-        else ""
-    )
+    if job.state == "waiting":
+        first = (
+            " Other pictures are computed first, such as those of later steps, from which this one "
+            "begins."
+        )
+    else:
+        first = ""
     so_far = f"{job.seconds:.0f} s so far"
     st.info(
         f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}",
@@ -106,7 +107,10 @@ def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str
     """
     if math.isnan(score):
         return f"There are too few {things} to say how far the picture can be trusted."
-    sampled = f"; judged on {judged:,} {things} drawn at random" if judged < placed else ""
+    if judged < placed:
+        sampled = f"; judged on {judged:,} {things} drawn at random"
+    else:
+        sampled = ""
     return (
         "How many of the neighbours in this picture are neighbours in the model too? On a scale "
         "from 0.5 (as many as by chance) "
@@ -168,7 +172,10 @@ def stable(agree: Stability, method: str) -> str:
     if math.isnan(agree.kept):
         return "There are too few points to say how far the pictures of several seeds agree."
     share = percent(agree.kept)
-    chance = percent(agree.by_chance) if agree.by_chance >= 0.005 else "less than 1 %"
+    if agree.by_chance >= 0.005:
+        chance = percent(agree.by_chance)
+    else:
+        chance = "less than 1 %"
     return (
         f"Stability over {agree.pictures} seeds: of a point's {agree.neighbours} nearest "
         f"neighbours in one picture by {method}, "

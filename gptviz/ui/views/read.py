@@ -28,13 +28,18 @@ class Read:
 
     def tensors(self, device: torch.device) -> Inputs:
         """The tokens as a batch of one."""
-        source = torch.tensor([self.source], device=device) if self.source else None
+        if self.source:
+            source = torch.tensor([self.source], device=device)
+        else:
+            source = None
         return Inputs(torch.tensor([self.ids], device=device), source)
 
     @property
     def following(self) -> int | None:
         """The token that follows the last one, if it is known."""
-        return self.written[-1] if self.written and len(self.written) == len(self.ids) else None
+        if self.written and len(self.written) == len(self.ids):
+            return self.written[-1]
+        return None
 
 
 def read_by(subject: Subject) -> Read:

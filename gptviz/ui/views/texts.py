@@ -52,4 +52,6 @@ def text_to_fit(subject: Subject) -> str | None:
         help="The text over which this is fitted, and then measured. What the model writes itself "
         "is drawn at temperature 1, always the same.",
     )
-    return None if kind in (HELD_OUT, WRITTEN) else text_of(kind, subject.prompt)
+    if kind in (HELD_OUT, WRITTEN):
+        return None
+    return text_of(kind, subject.prompt)

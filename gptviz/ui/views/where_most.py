@@ -82,11 +82,10 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
         )
     if kind == WRITTEN:
         return {"most": most, "text": subject.default, "written": MOST_WRITTEN}
-    text = (
-        {}
-        if kind == HELD_OUT
-        else {"text": subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)}
-    )
+    if kind == HELD_OUT:
+        text = {}
+    else:
+        text = {"text": subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)}
     return {"most": most} | text
 
 
@@ -102,7 +101,10 @@ def observed(asked: Asked[Activity]) -> Activity | None:
     """
     how = dict(asked.settings)
     # this many unless told otherwise
-    tokens = WRITING * MOST_WRITTEN if "written" in how else how.get("most", TOKENS[2])
+    if "written" in how:
+        tokens = WRITING * MOST_WRITTEN
+    else:
+        tokens = how.get("most", TOKENS[2])
     if effort(language_model(asked.key).model, tokens) <= SOME:
         try:
             return asked.value
@@ -201,4 +203,6 @@ def contexts(
 
 def _share(value: float, extreme: float) -> float:
     """`value` as a share of `extreme`, between 0 and 1."""
-    return min(max(value / extreme, 0.0), 1.0) if extreme and math.isfinite(extreme) else 0.0
+    if extreme and math.isfinite(extreme):
+        return min(max(value / extreme, 0.0), 1.0)
+    return 0.0

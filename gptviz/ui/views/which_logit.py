@@ -42,7 +42,9 @@ def names(subject: Subject) -> Sequence[str]:
     """The names by number of what has a logit: labels of a classifier, else tokens. No two are
     alike.
     """
-    return subject.lm.labels if subject.kind.guesses == "label" else tokens(subject.key).names
+    if subject.kind.guesses == "label":
+        return subject.lm.labels
+    return tokens(subject.key).names
 
 
 def which_logit(
@@ -95,7 +97,10 @@ def which_logit(
             "with a known answer, or the other of two names in it, else the next likeliest "
             f"{what}.{typed}"
         )
-        options = (RIVAL, NEXT, ALONE, *listed) if len(every) > 1 else (ALONE,)
+        if len(every) > 1:
+            options = (RIVAL, NEXT, ALONE, *listed)
+        else:
+            options = (ALONE,)
         other_one = controls.select(
             "Minus the logit of", options, key=MINUS, help=hint, other=other, default=minus
         )
@@ -111,12 +116,18 @@ def which_logit(
 def _take_over(every: Sequence[str]) -> None:
     """Let the controls show what a file asks for, or a link of an earlier version."""
     for key, number in zip((OF, MINUS), st.session_state.pop(ASKED, ()), strict=False):
-        name = every[number] if number is not None and number < len(every) else f"token {number}"
+        if number is not None and number < len(every):
+            name = every[number]
+        else:
+            name = f"token {number}"
         st.session_state[key] = ALONE if number is None else name
     for key, new in (*_OLD_KEYS.items(), (MINUS, MINUS)):
         addresses.takes(key, ANY)
         asked = st.query_params.get(key)
-        is_old = asked in _OLD_VALUES if key == new else new not in st.query_params
+        if key == new:
+            is_old = asked in _OLD_VALUES
+        else:
+            is_old = new not in st.query_params
         if asked is not None and is_old and new not in st.session_state:
             st.session_state[new] = _OLD_VALUES.get(asked, asked)
             addresses.write(key, None)

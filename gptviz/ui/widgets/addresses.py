@@ -105,7 +105,9 @@ def get(key: str) -> str | None:
         NotKeptError: the address names a text that is not on this machine.
     """
     value = st.query_params.get(key)
-    return None if value is None else text_of(value)
+    if value is None:
+        return None
+    return text_of(value)
 
 
 def value_of(text: str) -> str:

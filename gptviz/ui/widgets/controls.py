@@ -159,7 +159,10 @@ def select(
     if (instead := gone.get(st.query_params.get(key, ""))) is not None:
         st.session_state[key] = instead
         addresses.write(key, instead)
-    first = default if default is not None and default in options else options[0]
+    if default is not None and default in options:
+        first = default
+    else:
+        first = options[0]
     labels = [format_func(option) for option in options]
     may_be = other or (lambda _: False)
     listed = one_of(labels)
@@ -310,9 +313,10 @@ def text(
     if key not in said or said[key] != st.query_params.get(key) or key not in st.session_state:
         # The page opens, or a link or a step back in the browser's history asks for another text.
         is_kept = lasting and key not in said and key in st.session_state
-        st.session_state[key] = (
-            linked if linked is not None else st.session_state[key] if is_kept else default
-        )
+        if linked is not None:
+            st.session_state[key] = linked
+        elif not is_kept:
+            st.session_state[key] = default
     if st.session_state[key] in instead_of:
         st.session_state[key] = default
     common: dict[str, Any] = {

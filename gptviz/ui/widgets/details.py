@@ -56,7 +56,9 @@ def folded(
     too.
     """
     fold = st.expander(title, icon=icon, key=key, expanded=is_needed, on_change="rerun")
-    return fold if fold.open or is_needed or READ_AS_A_WHOLE in st.session_state else None
+    if fold.open or is_needed or READ_AS_A_WHOLE in st.session_state:
+        return fold
+    return None
 
 
 def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
@@ -90,6 +92,8 @@ def as_csv(frame: pd.DataFrame) -> bytes:
     """
 
     def cell(value: object) -> object:
-        return guarded(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return guarded(value)
+        return value
 
     return frame.map(cell).rename(columns=cell).to_csv(index=False).encode("utf-8-sig")

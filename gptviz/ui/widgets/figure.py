@@ -24,7 +24,9 @@ _IN_PIXELS = re.compile(r"gl$|3d$|^(surface|volume|cone|streamtube|isosurface)$"
 
 def theme() -> Theme:
     """The theme of figures that the user's browser shows."""
-    return DARK if st.context.theme.type == "dark" else LIGHT
+    if st.context.theme.type == "dark":
+        return DARK
+    return LIGHT
 
 
 def show_figure(
@@ -45,7 +47,10 @@ def show_figure(
         def clicked() -> None:
             for point in st.session_state[key].selection.points[:1]:
                 carried = point.get("customdata")
-                numbers = carried if isinstance(carried, list | tuple) else [carried]
+                if isinstance(carried, list | tuple):
+                    numbers = carried
+                else:
+                    numbers = [carried]
                 if all(isinstance(one, int | float) for one in numbers):
                     choose(list(map(int, numbers)))
 

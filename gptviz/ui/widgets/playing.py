@@ -109,4 +109,6 @@ class Player:
 def following(options: Sequence[T], chosen: T) -> T | None:
     """The option after the chosen one, None after the last."""
     at = options.index(chosen) + 1 if chosen in options else 0
-    return options[at] if at < len(options) else None
+    if at < len(options):
+        return options[at]
+    return None

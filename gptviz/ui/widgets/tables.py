@@ -35,7 +35,10 @@ def on_paper(rows: pd.DataFrame, columns: dict[str, Any], *, hide_index: bool) -
     head = "".join(f"<th>{escape(str(name))}</th>" for name in shown)
     cells = ([_cell(value, formats[name]) for value in shown[name]] for name in shown)
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
-    more = f"<p>{left:,} more rows are not printed.</p>" if (left := len(rows) - len(shown)) else ""
+    if left := len(rows) - len(shown):
+        more = f"<p>{left:,} more rows are not printed.</p>"
+    else:
+        more = ""
     return (
         "<div "
         f'class="on-paper"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>'

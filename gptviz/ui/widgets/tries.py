@@ -70,9 +70,10 @@ def try_this(offers: Sequence[Try]) -> None:
     titles = [offer.title for offer in offered]
     # The suggestion may have led to another model, for which it is not offered; its sentence must
     # still be readable.
-    shown = (
-        [*offered, last.offer] if last is not None and last.offer.title not in titles else offered
-    )
+    if last is not None and last.offer.title not in titles:
+        shown = [*offered, last.offer]
+    else:
+        shown = offered
     if not shown:
         return
     # How wide they are, and that a sentence is cut to a line until it is taken, stands in
@@ -154,8 +155,6 @@ def _all_taken() -> list[_Taken]:
 def _other_text(offer: Try) -> str:
     """A note where a suggestion replaces the prompt on screen."""
     prompt = offer.state.get("prompt")
-    return (
-        ""
-        if prompt is None or prompt == st.session_state.get("prompt")
-        else " *(with another prompt)*"
-    )
+    if prompt is None or prompt == st.session_state.get("prompt"):
+        return ""
+    return " *(with another prompt)*"

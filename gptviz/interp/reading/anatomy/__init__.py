@@ -34,8 +34,12 @@ def values(model: Transformer, trace: Trace, piece: BoxTensor) -> Tensor:
     """
     if piece.kind == "activation":
         value = trace[piece.name]
-        return value if value.ndim == len(piece.shape) else value[0]
+        if value.ndim == len(piece.shape):
+            return value
+        return value[0]
     if piece.kind == "fixed":
         return model.get_buffer(piece.name)
     weight = model.get_parameter(piece.name)
-    return weight if piece.rows is None else weight[slice(*piece.rows)]
+    if piece.rows is None:
+        return weight
+    return weight[slice(*piece.rows)]

@@ -128,7 +128,10 @@ class Drawing:
 
     def times(self, x: str, symbol: str, pieces: Sequence[BoxTensor]) -> str:
         """The equation of a linear part of `x`: x · Wᵀ, plus the bias where `pieces` has one."""
-        bias = f" + b_{symbol}" if any(piece.symbol == f"b_{symbol}" for piece in pieces) else ""
+        if any(piece.symbol == f"b_{symbol}" for piece in pieces):
+            bias = f" + b_{symbol}"
+        else:
+            bias = ""
         return f"{x} · W_{symbol}ᵀ{bias}"
 
     @property
@@ -141,7 +144,10 @@ class Drawing:
         symbols = {piece.symbol for piece in pieces}
         gain = " · gain" if "gain" in symbols else ""
         kind = self.norm_kind
-        eps = kind.usual_eps if self.config.norm_eps is None else self.config.norm_eps
+        if self.config.norm_eps is None:
+            eps = kind.usual_eps
+        else:
+            eps = self.config.norm_eps
         return (
             kind.equation_of(x).replace("ε", in_digits(eps))
             + gain
@@ -165,7 +171,9 @@ def block_of(path: str) -> int:
 
 def capped(equation: str, cap: float | None) -> str:
     """The equation of what a cap leaves of a number that another one gives."""
-    return equation if cap is None else f"{cap:g} · tanh(({equation}) / {cap:g})"
+    if cap is None:
+        return equation
+    return f"{cap:g} · tanh(({equation}) / {cap:g})"
 
 
 def in_digits(small: float) -> str:

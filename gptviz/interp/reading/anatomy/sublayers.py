@@ -102,7 +102,10 @@ class Sublayers(Drawing):
         """Add the norms of queries and keys: none, one for both, or one for each."""
         kind = QK_NORMS[self.config.qk_norm]
         size = self.config.head_size
-        sizes = {"q": self.width, "k": self.key_width} if kind.is_whole else {}
+        if kind.is_whole:
+            sizes = {"q": self.width, "k": self.key_width}
+        else:
+            sizes = {}
         return [self.qk_norm(at, name, sizes.get(name, size)) for name in kind.names]
 
     def qk_norm(self, at: str, name: str, size: int) -> ArithmeticStep:
@@ -182,7 +185,10 @@ class Sublayers(Drawing):
             pieces += self.tensors(ValueEmbedding, f"{at}.value_embed")
             projected = f"{projected} + {ValueEmbedding.equation_of(x.symbol)}"
             about = f"{about} {ValueEmbedding.about}"
-        each = "each token of the source" if x.symbol == "memory" else "each token"
+        if x.symbol == "memory":
+            each = "each token of the source"
+        else:
+            each = "each token"
         shape = (heads, self.flows[x.path][0], config.head_size)
         forward = (CrossAttention if at.endswith("cross_attention") else Attention).forward
         box = Box(
@@ -209,7 +215,9 @@ class Sublayers(Drawing):
     @property
     def key_head(self) -> str:
         """The name of the heads of keys and values."""
-        return "head" if self.group == 1 else "key head"
+        if self.group == 1:
+            return "head"
+        return "key head"
 
     @property
     def sharing(self) -> str:
@@ -235,11 +243,9 @@ class Sublayers(Drawing):
         root = self.config.scale**-2  # what scores are usually divided by the root of
         if self.config.scale == 1:
             return ""
-        return (
-            f" / √{round(root)}"
-            if abs(root - round(root)) < 1e-6 * root
-            else f" · {self.config.scale:g}"
-        )
+        if abs(root - round(root)) < 1e-6 * root:
+            return f" / √{round(root)}"
+        return f" · {self.config.scale:g}"
 
     def by_distance(self, at: str) -> str:
         """Add the positions that act on scores, by the distance of two tokens; the path of their
@@ -268,7 +274,12 @@ class Sublayers(Drawing):
         `query` and `key` are what the rows of both are, such as "token".
         """
         shape = (self.config.n_head, self.flows[reads[0]][1], self.flows[reads[1]][1])
-        added = f" − {term[1:]}" if term.startswith("−") else f" + {term}" if term else ""
+        if term.startswith("−"):
+            added = f" − {term[1:]}"
+        elif term:
+            added = f" + {term}"
+        else:
+            added = ""
         equation = capped(f"q · kᵀ{self.scaling}{added}", self.config.score_cap)
         about = (
             "Every query is compared with every key: the larger the product, the better they fit."
@@ -299,11 +310,10 @@ class Sublayers(Drawing):
         """Add all boxes from the scores and the values `v` to the attention's output; the path of
         its box.
         """
-        visible = (
-            scores
-            if mask.only_padding and self.config.padding is None
-            else self.masked(at, scores, mask)
-        )
+        if mask.only_padding and self.config.padding is None:
+            visible = scores
+        else:
+            visible = self.masked(at, scores, mask)
         axes = ("head", f"query ({query})", f"key ({key})")
         box = Box(
             path=f"{at}.pattern",
@@ -442,7 +452,10 @@ class Sublayers(Drawing):
         )
         router = self.add(box, [x.path])
         normed = ", divided by their sum" if config.expert_norm else ""
-        shared = " The last one is shared: every token passes it." if config.d_shared else ""
+        if config.d_shared:
+            shared = " The last one is shared: every token passes it."
+        else:
+            shared = ""
         box = Box(
             path=f"{at}.experts",
             name="Experts",
@@ -509,7 +522,10 @@ class Sublayers(Drawing):
     def widened(self, path: str, part: str, x: Operand, gives: tuple[int, ...]) -> str:
         """Add a matrix of the MLP that reads `x`, called `part`; the path of its box."""
         pieces = self.linear(path, "neuron", "d_model", part)
-        each = "how much of each answer passes" if part == "gate" else "each a question asked of it"
+        if part == "gate":
+            each = "how much of each answer passes"
+        else:
+            each = "each a question asked of it"
         box = Box(
             path=path,
             name=part.title(),

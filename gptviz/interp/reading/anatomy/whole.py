@@ -136,7 +136,10 @@ class Whole(Sublayers):
         )
         ids = self.add(box, gives=shape[:1])
         [table] = self.weight("embed.weight", ("vocabulary", "d_model"), "W_E")
-        scale = "" if self.config.embed_scale == 1 else f"{self.config.embed_scale:g}"
+        if self.config.embed_scale == 1:
+            scale = ""
+        else:
+            scale = f"{self.config.embed_scale:g}"
         if at:  # the same embedding as the decoder's, counted there
             table = BoxTensor(table.name, table.kind, table.shape, table.axes, table.symbol)
         box = Box(
@@ -217,7 +220,10 @@ class Whole(Sublayers):
         has_mlp = self.config.mlp_size > 0
         is_parallel = has_mlp and RESIDUALS[self.config.residual].parallel
         before = _sum(reads)
-        before = "resid_post of the block before" if before.startswith("resid") else before
+        if before.startswith("resid"):
+            before = "resid_post of the block before"
+        else:
+            before = before
         about = (
             "The residual stream as the block finds it: a vector per token, to which every part "
             "adds."
@@ -247,7 +253,12 @@ class Whole(Sublayers):
         stream = Operand(self.add(box, reads), "resid_pre", axis)
         if is_parallel:
             return self.side_by_side(at, stream)
-        after = "resid_self" if memory else "resid_mid" if has_mlp else "resid_post"
+        if memory:
+            after = "resid_self"
+        elif has_mlp:
+            after = "resid_mid"
+        else:
+            after = "resid_post"
         stream = self.join(
             at, "attention", stream, after, lambda x: self.attention(f"{at}.attention", x)
         )
@@ -337,7 +348,10 @@ class Whole(Sublayers):
             if step in ("sublayer", "add"):
                 box = self.joined(at, part, stream.symbol, adds=step == "add")
                 learned = own
-                reads = [stream.path, x.path] if step == "add" else [x.path]
+                if step == "add":
+                    reads = [stream.path, x.path]
+                else:
+                    reads = [x.path]
                 symbol = box.equation
                 meaning = ""
             else:
@@ -360,12 +374,13 @@ class Whole(Sublayers):
     def joined(self, at: str, part: str, stream: str, *, adds: bool) -> Box:
         """The box where a sublayer's output is added to the stream, or replaces it."""
         kind = RESIDUALS[self.config.residual]
-        about = (
-            f"What {SUBLAYERS[part]} found is added to the stream, which keeps all it had."
-            if adds
-            else f"What {SUBLAYERS[part]} found replaces the stream: this model has no residual "
-            "connections."
-        )
+        if adds:
+            about = f"What {SUBLAYERS[part]} found is added to the stream, which keeps all it had."
+        else:
+            about = (
+                f"What {SUBLAYERS[part]} found replaces the stream: this model has no residual "
+                "connections."
+            )
         inner = kind.equation_with(stream, "out")
         if kind.steps[-1] not in ("sublayer", "add"):  # the norm around it has a box of its own
             inner = inner.removeprefix("norm(").removesuffix(")")
@@ -391,13 +406,16 @@ class Whole(Sublayers):
     ) -> Box:
         """The box of a norm inside a residual, which normalises what equations call `x`."""
         kind = self.norm_kind
-        about = (
-            "Brings the numbers of every token's vector to one size, so that no sum grows out of "
-            "hand."
-            if after_sublayer
-            else "Brings the numbers of every token's vector to one size before they are read; the "
-            "stream itself stays as it is."
-        )
+        if after_sublayer:
+            about = (
+                "Brings the numbers of every token's vector to one size, so that no sum grows out of "
+                "hand."
+            )
+        else:
+            about = (
+                "Brings the numbers of every token's vector to one size before they are read; the "
+                "stream itself stays as it is."
+            )
         return Box(
             path=f"{at}.{part}.{step}",
             part=f"{part}.{step}",
@@ -432,11 +450,9 @@ class Whole(Sublayers):
     def named(self, stream: str) -> str:
         """The name of the finished `stream` in equations."""
         last = stream.rpartition(".")[2]
-        return (
-            last
-            if last != "stream"
-            else _sum([arrow.start for arrow in self.arrows if arrow.end == stream])
-        )
+        if last != "stream":
+            return last
+        return _sum([arrow.start for arrow in self.arrows if arrow.end == stream])
 
     # The head
 

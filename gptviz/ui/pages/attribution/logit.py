@@ -104,11 +104,9 @@ class AttributionSetting:
     def whole(self) -> str:
         """The sum of the parts."""
         alone = f"logit of {self.name(self.token)}"
-        return (
-            alone
-            if self.against is None
-            else f"{self.name(self.token)} minus {self.name(self.against)}"
-        )
+        if self.against is None:
+            return alone
+        return f"{self.name(self.token)} minus {self.name(self.against)}"
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -121,11 +119,16 @@ class AttributionSetting:
         """In which text the head of this name reads, to be added to a position: of two texts the
         source has to be named.
         """
-        return " of the source" if "cross_attention" in part else ""
+        if "cross_attention" in part:
+            return " of the source"
+        return ""
 
     def read(self, part: str) -> tuple[str, ...]:
         """The visible forms of the tokens that the head of this name reads."""
-        ids = self.text.source if "cross_attention" in part else self.text.ids
+        if "cross_attention" in part:
+            ids = self.text.source
+        else:
+            ids = self.text.ids
         return tuple(map(self.subject.lm.tokenizer.label, ids or ()))
 
 
@@ -206,11 +209,10 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
     """The waterfall of all parts, the largest first."""
     above, below = setting.sides
     strongest = max(attribution.parts, key=lambda part: abs(part.value))
-    shown = (
-        figures.SHOWN
-        if setting.subject.lm.model.config.n_layer < MANY_BLOCKS
-        else figures.SHOWN + 8
-    )
+    if setting.subject.lm.model.config.n_layer < MANY_BLOCKS:
+        shown = figures.SHOWN
+    else:
+        shown = figures.SHOWN + 8
     show_figure(
         figures.waterfall(
             attribution.labelled(),
@@ -238,7 +240,10 @@ def part_control(setting: AttributionSetting, attribution: Attribution) -> str |
     if not heads and not mlps:
         return None
     lm = setting.subject.lm
-    stream = [f"{DICTIONARY}{name}" for name in lm.dictionaries()] if lm.kind.continues else []
+    if lm.kind.continues:
+        stream = [f"{DICTIONARY}{name}" for name in lm.dictionaries()]
+    else:
+        stream = []
     hint = (
         "A head is split by the tokens that it reads, an MLP by its neurons, the stream by the "
         "features of a dictionary, if "
@@ -247,7 +252,9 @@ def part_control(setting: AttributionSetting, attribution: Attribution) -> str |
     first = (STRONGEST, *heads) if heads else ()
     chosen = controls.select("Split further", (*first, *mlps, *stream), key="part", help=hint)
     strongest = max(attribution.sources, key=lambda head: abs(attribution.of(head)))
-    return strongest if chosen == STRONGEST else chosen
+    if chosen == STRONGEST:
+        return strongest
+    return chosen
 
 
 def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | None) -> None:
@@ -280,11 +287,10 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
 
     texts = side_by_side(values.ravel().tolist())
     above, below = setting.sides
-    framed = (
-        ""
-        if chosen is None or chosen.startswith(DICTIONARY)
-        else f"; framed: {unit(chosen, config).title}"
-    )
+    if chosen is None or chosen.startswith(DICTIONARY):
+        framed = ""
+    else:
+        framed = f"; framed: {unit(chosen, config).title}"
     show_cells(
         [
             (f"block {block}", [cell(row, i) for i in range(len(labels))])
@@ -366,11 +372,10 @@ def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
     other = f"**{in_quotes(setting.name(setting.against))}**"
     minus = f"The logit of {token}{place} minus that of {other} is **{signed(attribution.logit)}**"
     known = setting.known
-    means = (
-        ""
-        if known is None or setting.against != setting.subject.lm.token(known.wrong)
-        else f" {known.about}"
-    )
+    if known is None or setting.against != setting.subject.lm.token(known.wrong):
+        means = ""
+    else:
+        means = f" {known.about}"
     return (
         f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(attribution.capped)} "
         f"{other}.{means}"
@@ -390,15 +395,13 @@ def _times(difference: float) -> str:
     if not math.isfinite(difference):
         return "not known to be likelier than"
     if abs(difference) > 14:
-        return (
-            "more than a million times as likely as"
-            if difference > 0
-            else "less than a millionth as likely as"
-        )
+        if difference > 0:
+            return "more than a million times as likely as"
+        return "less than a millionth as likely as"
     ratio = math.exp(difference)
-    return (
-        f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
-    )
+    if ratio < 1000:
+        return f"{ratio:,.3g} times as likely as"
+    return f"{ratio:,.0f} times as likely as"
 
 
 def _why_not(setting: AttributionSetting, attribution: Attribution) -> str:
@@ -474,11 +477,10 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
             (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),),
             shares.unit,
         )
-    words = (
-        None
-        if "cross" in head
-        else by_word.split(setting.subject, setting.text.ids[: len(seen.values)])
-    )
+    if "cross" in head:
+        words = None
+    else:
+        words = by_word.split(setting.subject, setting.text.ids[: len(seen.values)])
     is_merged = words is not None and by_word.switch()
     if words is not None and is_merged:
         names = tuple(word_labels(setting.subject.lm.tokenizer, setting.text.ids, words))

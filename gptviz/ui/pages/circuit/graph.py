@@ -100,7 +100,10 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         )
         return None
     likely = np.argsort(-logits, kind="stable")[:LISTED].tolist()
-    usual_boxes = BOXES if subject.lm.model.config.n_layer <= MANY_BLOCKS else MORE_BOXES
+    if subject.lm.model.config.n_layer <= MANY_BLOCKS:
+        usual_boxes = BOXES
+    else:
+        usual_boxes = MORE_BOXES
     is_old = LINKED in st.query_params
     at_end = at == len(subject.seen) - 1
     with (
@@ -159,7 +162,10 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """
     boxes = counted(len(data.nodes), "box", "boxes")
     lines = counted(len(data.edges), "line")
-    much = f"**{percent(data.share)}**" if data.reached else f"only **{percent(data.share)}**"
+    if data.reached:
+        much = f"**{percent(data.share)}**"
+    else:
+        much = f"only **{percent(data.share)}**"
     st.markdown(
         f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} "
         f"({brief(data.total)}) back to the tokens."
@@ -196,7 +202,10 @@ def about(chosen: CircuitChoice, data: Circuit) -> str:
 def _answer(subject: Subject, chosen: CircuitChoice) -> str:
     """The number that is taken apart, as Markdown."""
     label = subject.lm.tokenizer.label
-    minus = "" if chosen.against is None else f" minus that of {in_quotes(label(chosen.against))}"
+    if chosen.against is None:
+        minus = ""
+    else:
+        minus = f" minus that of {in_quotes(label(chosen.against))}"
     return f"the logit of {in_quotes(label(chosen.token))}{minus}"
 
 
@@ -204,7 +213,9 @@ def search(subject: Subject, asked: Asked[Circuit]) -> Circuit | None:
     """The circuit, or None, with how far the search is, as long as that of a large model is not
     found.
     """
-    return asked.followed("Find the circuit") if is_large(subject) else asked.value
+    if is_large(subject):
+        return asked.followed("Find the circuit")
+    return asked.value
 
 
 def is_large(subject: Subject) -> bool:
@@ -219,7 +230,9 @@ def check(subject: Subject, asked: Asked[Circuit]) -> Checked | None:
     then.
     """
     is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
-    return checked(asked) if is_asked or not is_large(subject) else None
+    if is_asked or not is_large(subject):
+        return checked(asked)
+    return None
 
 
 @st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
@@ -233,7 +246,10 @@ def disagreement(data: Circuit, result: Checked | None) -> str | None:
     # NaN where there is nothing to keep
     if result is None or not result.share < MUCH_LESS * data.share:
         return None
-    much = "only" if result.share >= 0 else "even less than without the graph:"
+    if result.share >= 0:
+        much = "only"
+    else:
+        much = "even less than without the graph:"
     return (
         f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but "
         "with everything else at its mean "
@@ -355,7 +371,10 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     label = subject.lm.tokenizer.label
     token = escaped(label(data.ids[node.position]))
     with st.container(border=True):
-        title = "The logit" if node.unit is None else capitalised(node.unit.title)
+        if node.unit is None:
+            title = "The logit"
+        else:
+            title = capitalised(node.unit.title)
         st.markdown(
             f"**{title}** at position {node.position}, “{token}”: "
             f"{said_of(subject, chosen, data, node)}"
@@ -384,7 +403,10 @@ def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) 
             f"it is {brief(data.total)}, of which {brief(data.rest)} comes from biases{means_too}."
         )
     label = subject.lm.tokenizer.label
-    minus = "" if chosen.against is None else f" − {escaped(label(chosen.against))}"
+    if chosen.against is None:
+        minus = ""
+    else:
+        minus = f" − {escaped(label(chosen.against))}"
     said = [
         f"it gives {signed(data.given[node])} of {escaped(label(chosen.token))}{minus} to the "
         "boxes above it."
@@ -409,11 +431,9 @@ def _called(subject: Subject, data: Circuit, node: Node) -> str:
     assert node.unit is not None
     token = escaped(subject.lm.tokenizer.label(data.ids[node.position]))
     what = {"embed": f"the token “{token}”", "positions": "the position"}.get(node.unit.part)
-    return (
-        f"{what} at {node.position}"
-        if what
-        else f"what {node.unit.title} wrote at {node.position}, “{token}”"
-    )
+    if what:
+        return f"{what} at {node.position}"
+    return f"what {node.unit.title} wrote at {node.position}, “{token}”"
 
 
 def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:

@@ -168,11 +168,10 @@ def _asked(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
 def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
     """The sum of bias and words next to the logits the model gave."""
     label = escaped(names[chosen.label])
-    model = (
-        f"logit of {label}"
-        if chosen.against is None
-        else f"{label} − {escaped(names[chosen.against])}"
-    )
+    if chosen.against is None:
+        model = f"logit of {label}"
+    else:
+        model = f"{label} − {escaped(names[chosen.against])}"
     n = len(chosen.shares)
     rows = [
         ("bias", signed(chosen.bias, 3)),
@@ -273,11 +272,10 @@ def words_left_out(subject: Subject) -> Worth | None:
             ),
         )
     with left:
-        of = (
-            f"logit of {escaped(names[label])}"
-            if against is None
-            else f"{escaped(names[label])} − {escaped(names[against])}"
-        )
+        if against is None:
+            of = f"logit of {escaped(names[label])}"
+        else:
+            of = f"{escaped(names[label])} − {escaped(names[against])}"
         st.caption(
             f"With all tokens, {of} is **{signed(lost.total, 3)}**. A bar says how much of it is "
             "lost when the model reads the "
@@ -388,4 +386,6 @@ def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
     text = tokenizer.decode(left)
     read = tuple(tokenizer.encode(text).ids)
     same = read == (*subject.seen[: some[place]], *subject.seen[some[place] + 1 :])
-    return (subject.labels[some[place]], text) if same else None
+    if same:
+        return (subject.labels[some[place]], text)
+    return None

@@ -66,11 +66,9 @@ class LabelledAnswers:
     @property
     def baseline_confusion(self) -> LabelledArray | None:
         """The same of the baseline."""
-        return (
-            None
-            if self.of_baseline is None
-            else confusion(self.texts.labels, self.of_baseline, self.texts.names)
-        )
+        if self.of_baseline is None:
+            return None
+        return confusion(self.texts.labels, self.of_baseline, self.texts.names)
 
 
 # Read-only, shared by all sessions. An error is not kept: the texts may come.
@@ -160,13 +158,18 @@ def on_card(card: Card) -> str | None:
     if own is None:
         return None
     n = (card.texts or {}).get("held_out")
-    of = f"of {n:,} held-out texts" if n is not None else "of its held-out texts"
-    trained_on = (
-        ""
-        if card.training_accuracy is None
-        else f", and on {percent(card.training_accuracy)} of those it learned from"
-    )
-    baseline = "" if of_baseline is None else f"; TF-IDF baseline {percent(of_baseline)}"
+    if n is not None:
+        of = f"of {n:,} held-out texts"
+    else:
+        of = "of its held-out texts"
+    if card.training_accuracy is None:
+        trained_on = ""
+    else:
+        trained_on = f", and on {percent(card.training_accuracy)} of those it learned from"
+    if of_baseline is None:
+        baseline = ""
+    else:
+        baseline = f"; TF-IDF baseline {percent(of_baseline)}"
     return f"Right on {percent(own)} {of}{trained_on}{baseline}"
 
 
@@ -176,7 +179,10 @@ def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
     """
     counts = _in_order(counts)
     n_texts = int(counts.values.sum())
-    right = f"{percent(_on_diagonal(counts))} lie on the diagonal" if n_texts else "there are none"
+    if n_texts:
+        right = f"{percent(_on_diagonal(counts))} lie on the diagonal"
+    else:
+        right = "there are none"
     show_figure(
         figures.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
@@ -193,7 +199,9 @@ def _in_order(counts: LabelledArray) -> LabelledArray:
     order.
     """
     order = label_order(counts.axes[0].labels)
-    return counts if order is None else reordered(counts, order)
+    if order is None:
+        return counts
+    return reordered(counts, order)
 
 
 def _on_diagonal(counts: LabelledArray) -> float:
@@ -242,7 +250,10 @@ def evaluate(
     texts = texts.under(names)
     of_baseline = None
     try:
-        training = split(key)[0] if training is None else training.under(names)
+        if training is None:
+            training = split(key)[0]
+        else:
+            training = training.under(names)
         of_baseline = _baseline(training.sha256, texts.sha256, training, texts)
     except (ValueError, OSError):
         pass
@@ -370,7 +381,9 @@ def texts_of_card(
         return None
     # A card of an older version may mean another way to split.
     sizes = {"training": len(parts[0]), "held_out": len(parts[1])}
-    return parts if card.texts is None or card.texts == sizes else None
+    if card.texts is None or card.texts == sizes:
+        return parts
+    return None
 
 
 def worst(subject: Subject) -> tuple[str, str, str] | None:

@@ -217,11 +217,10 @@ def table(
                 line[f"{name}: share in its data, %"] = (
                     None if share is None or not share.of else round(100 * share.value, 2)
                 )
-                ends = (
-                    ""
-                    if share is None or not share.of
-                    else " to ".join(f"{100 * end:.1f}" for end in share.interval)
-                )
+                if share is None or not share.of:
+                    ends = ""
+                else:
+                    ends = " to ".join(f"{100 * end:.1f}" for end in share.interval)
                 line[f"{name}: chance, %"] = ends
             lines.append(line)
     return pd.DataFrame(lines)
@@ -237,7 +236,10 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -
         [tokenizer.piece(i).strip() for i in tokenizer.encode(sentence).ids]
         for sentence in sentences
     ]
-    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
+    if len(read) > 1:
+        common = set(read[0]).intersection(*read[1:])
+    else:
+        common = set[str]()
     listed = (*(word for sentence in read for word in sentence if word not in common), *words)
     offered = [
         word

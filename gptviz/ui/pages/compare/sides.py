@@ -77,7 +77,9 @@ def bar_of_b(a: Subject) -> Sides:
             "by what they look like."
         )
         is_plain = not a.key.edits and a.key.step is None and STEP not in st.query_params
-        usual = a.lm.base.name if a.lm.base is not None else twin(a.key.name) if is_plain else None
+        usual = twin(a.key.name) if is_plain else None
+        if a.lm.base is not None:
+            usual = a.lm.base.name
         usual = usual if usual in names else SAME
         chosen = controls.select(
             "B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=hint
@@ -166,7 +168,9 @@ def _step(name: str, a: Subject, differs: bool) -> int | None:
     chosen = controls.notch(
         "B’s training step", options, key=STEP, default=usual, follows=True, help=hint
     )
-    return None if chosen == scrubber.LAST else int(chosen)
+    if chosen == scrubber.LAST:
+        return None
+    return int(chosen)
 
 
 def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> ModelKey:
@@ -287,7 +291,10 @@ def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
 
 
 def _named(side: Subject) -> str:
-    step = " as saved last" if side.key.step is None else f" after {counted(side.key.step, 'step')}"
+    if side.key.step is None:
+        step = " as saved last"
+    else:
+        step = f" after {counted(side.key.step, 'step')}"
     return escaped(f"{side.key.title}{step if scrubber.steps(side.key.name) else ''}")
 
 

@@ -182,14 +182,16 @@ def attention(sides: Sides) -> Shown:
         "whose pattern differs most.",
     )
     block, head = options[chosen]
-    what = f"mean of block {block}" if head is None else Unit("attention", block, head).title
+    if head is None:
+        what = f"mean of block {block}"
+    else:
+        what = Unit("attention", block, head).title
     both, call = ask_both(sides.key, compare.attention, block=block, head=head, last=last)
     if table is not None:
-        moved = (
-            float(np.nanmean(table.values[block]))
-            if head is None
-            else float(table.values[block, head])
-        )
+        if head is None:
+            moved = float(np.nanmean(table.values[block]))
+        else:
+            moved = float(table.values[block, head])
         st.markdown(
             f"**{what.capitalize()}**: {percent(moved)} of the attention of a query, on average, "
             "lies on other tokens in B."
@@ -347,11 +349,10 @@ def lens(sides: Sides) -> Shown:
     each = max(config.vocab_size * config.d_model * (1 + 2 * config.n_layer) for config in configs)
     last = _last(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST / each))))
     both, call = ask_both(sides.key, compare.logit_lens, quantity=quantity, last=last)
-    limit = (
-        1.0
-        if quantity != "entropy"
-        else max(float(np.nanmax(one.values)) for one in (both.a, both.b))
-    )
+    if quantity != "entropy":
+        limit = 1.0
+    else:
+        limit = max(float(np.nanmax(one.values)) for one in (both.a, both.b))
     _triple(both, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
     return Shown(both.table, code(sides, call))
 
@@ -550,11 +551,10 @@ def _other_token(a: Subject) -> Try | None:
         f"position {at}, {token} goes from "
         f"{percent(before)} to {percent(after)}, and {percent(moved)} of the probability moves."
     )
-    step = (
-        {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)}
-        if scrubber.steps(a.key.name)
-        else {}
-    )
+    if scrubber.steps(a.key.name):
+        step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)}
+    else:
+        step = {}
     return Try("One other token", notice, _state(**{PROMPT: changed, **step}))
 
 
@@ -576,9 +576,8 @@ def _without_head(a: Subject) -> Try | None:
         f"{brief(value)}. Switched off in B, that "
         f"token goes from {percent(before)} to {percent(after)}."
     )
-    step = (
-        {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)}
-        if scrubber.steps(a.key.name)
-        else {}
-    )
+    if scrubber.steps(a.key.name):
+        step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)}
+    else:
+        step = {}
     return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))

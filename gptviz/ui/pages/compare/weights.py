@@ -69,14 +69,16 @@ def _heat_map(sides: Sides, both: Compared) -> None:
         for row, column in there
     }
     most = max(names, key=names.__getitem__)
-    much = (
-        f"‖B − A‖ is **{percent(names[most])}** of ‖A‖"
-        if np.isfinite(names[most])
-        else "in A all its numbers are 0"
-    )
+    if np.isfinite(names[most]):
+        much = f"‖B − A‖ is **{percent(names[most])}** of ‖A‖"
+    else:
+        much = "in A all its numbers are 0"
     limit = max((share for share in names.values() if np.isfinite(share)), default=0.0) or 1.0
     unchanged = sum(1 for share in names.values() if share == 0)
-    same = f" {unchanged} of {len(names)} matrices are the same to the bit." if unchanged else ""
+    if unchanged:
+        same = f" {unchanged} of {len(names)} matrices are the same to the bit."
+    else:
+        same = ""
     st.markdown(f"Of all matrices, **{escaped(most)}** differs most: {much}.{same}")
     _on_the_text(sides)
     left, right = st.columns([3, 2])
@@ -128,12 +130,16 @@ def _heat_map(sides: Sides, both: Compared) -> None:
 
 def _title(row: str, column: str) -> str:
     """The matrix in this cell in words."""
-    return column if row == compare.OUTSIDE else f"{column} of block {row}"
+    if row == compare.OUTSIDE:
+        return column
+    return f"{column} of block {row}"
 
 
 def _path(row: str, column: str) -> str:
     """The name of the part with the matrix in this cell."""
-    return column if row == compare.OUTSIDE else f"blocks.{row}.{column}"
+    if row == compare.OUTSIDE:
+        return column
+    return f"blocks.{row}.{column}"
 
 
 def _on_the_text(sides: Sides) -> None:
@@ -143,18 +149,20 @@ def _on_the_text(sides: Sides) -> None:
     kept = [precision.said(one.lm.model) for one in (sides.a, sides.b)]
     if kept[0] != kept[1]:
         st.caption(f"In memory A is {kept[0]}; B is {kept[1]}.")
-    moved = ask_both(sides.key, compare.moved_guesses)[0] if sides.a.seen == sides.b.seen else None
+    if sides.a.seen == sides.b.seen:
+        moved = ask_both(sides.key, compare.moved_guesses)[0]
+    else:
+        moved = None
     if moved is None:
         st.caption("Let A and B read the same tokens to see what that does to one text.")
         return
     values = np.asarray(moved.values, float)
     tokens = moved.axes[0].labels
     most = int(values.argmax())
-    where = (
-        f", most after {in_quotes(tokens[most])} ({brief(float(values[most]))})"
-        if len(values) > 1
-        else ""
-    )
+    if len(values) > 1:
+        where = f", most after {in_quotes(tokens[most])} ({brief(float(values[most]))})"
+    else:
+        where = ""
     st.markdown(
         f"On the text on screen a guess moves by **{brief(float(values.mean()))} nats**{where}: "
         "the mean Kullback–Leibler "

@@ -94,17 +94,17 @@ def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> 
         f"{_most(use.left_out, labels, '“{}”'.format)}",
     )
     tokens = len(use.left_out.places)
-    cut = (
-        f" Only the last {tokens} tokens of the prompt are measured."
-        if len(use.ids) <= len(subject.seen)
-        else ""
-    )
-    full = (
-        " This model reads the whole text at once: at every position but the last it has already "
-        "seen the token that it guesses."
-        if subject.lm.model.config.mask == "full"
-        else ""
-    )
+    if len(use.ids) <= len(subject.seen):
+        cut = f" Only the last {tokens} tokens of the prompt are measured."
+    else:
+        cut = ""
+    if subject.lm.model.config.mask == "full":
+        full = (
+            " This model reads the whole text at once: at every position but the last it has already "
+            "seen the token that it guesses."
+        )
+    else:
+        full = ""
     st.caption(f"After the arrow stands the model's own guess at the next token.{cut}{full}")
 
 
@@ -210,7 +210,9 @@ def loss_by_position(key: ModelKey) -> LabelledArray | None:
     except (ValueError, OSError, KeyError, TypeError):
         return None
     by_place = by_position(lm.model, rows) if rows else None
-    return by_place if by_place is not None and np.isfinite(by_place.values[1:]).all() else None
+    if by_place is not None and np.isfinite(by_place.values[1:]).all():
+        return by_place
+    return None
 
 
 def tries(subject: Subject, how: str) -> list[Try]:

@@ -140,9 +140,10 @@ def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
             key="memory",
             alt=f"Bytes held in training over the length of a text, {texts}. {shares}",
         )
-        dashed = (
-            " The dashed line: what generating keeps instead." if costs.cache is not None else ""
-        )
+        if costs.cache is not None:
+            dashed = " The dashed line: what generating keeps instead."
+        else:
+            dashed = ""
         st.caption(f"{shares}{dashed}")
 
 

@@ -152,7 +152,10 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     wrong = sum(
         error.relative**2 * square for error, square in zip(errors, squares, strict=True) if square
     )
-    together = float((wrong / sum(squares)) ** 0.5) if sum(squares) else 0.0
+    if sum(squares):
+        together = float((wrong / sum(squares)) ** 0.5)
+    else:
+        together = 0.0
     size = computed.weight(config, quantisers(edits(shown.edits, config), config))
     cells = [
         (
@@ -279,9 +282,10 @@ def _instead(text: str, model: Transformer) -> None:
 
 def _code(subject: Subject, shown: ModelKey, text: str) -> str:
     lm = language_model(subject.key)
-    opened = (
-        f"{load_call(lm)}.edited({text!r})" if not lm.edits else load_call(language_model(shown))
-    )
+    if not lm.edits:
+        opened = f"{load_call(lm)}.edited({text!r})"
+    else:
+        opened = load_call(language_model(shown))
     moved = f"\nmoved = divergences(lm.model, twin.model, {list(subject.seen)})  # [token], nats"
     return f"""{opening(lm, "from gptviz.interp.changing.fewer_bits import by_block, divergences, errors")}
 twin = {opened}

@@ -223,11 +223,9 @@ def _reference(view: ProjectionChoice) -> Vectors | None:
     """The vectors whose axes serve all steps of training: those of the model as saved last, or None
     if that is shown.
     """
-    return (
-        None
-        if view.key.step is None
-        else _rows(replace(view, key=scrubber.as_saved_last(view.key)))
-    )
+    if view.key.step is None:
+        return None
+    return _rows(replace(view, key=scrubber.as_saved_last(view.key)))
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -312,11 +310,10 @@ def what_is_lost(
     """
     if view.method == "PCA":
         explained = sum(projected.explained)
-        when = (
-            " when training ends (the same axes at every step)"
-            if scrubber.steps(view.key.name)
-            else ""
-        )
+        if scrubber.steps(view.key.name):
+            when = " when training ends (the same axes at every step)"
+        else:
+            when = ""
         here = "" if view.key.step is None else " of this step"
         count = f"{len(drawn.ids):,} of the {len(projected.ids):,} tokens"
         some = (
@@ -331,18 +328,19 @@ def what_is_lost(
             "not in the picture."
         )
     every = len(tokens(view.key).labels)
-    sampled = (
-        f"A sample of {len(projected.ids):,} of the {every:,} tokens. "
-        if len(projected.ids) < every
-        else ""
-    )
+    if len(projected.ids) < every:
+        sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. "
+    else:
+        sampled = ""
     step_by_step = scrubber.steps(view.key.name)
-    missing = "The chosen token is not among them. " if projected.index(token) is None else ""
-    steps = (
-        " Each step of training begins with the picture of a later one, so that it jumps little."
-        if step_by_step
-        else ""
-    )
+    if projected.index(token) is None:
+        missing = "The chosen token is not among them. "
+    else:
+        missing = ""
+    if step_by_step:
+        steps = " Each step of training begins with the picture of a later one, so that it jumps little."
+    else:
+        steps = ""
     return (
         f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far "
         "apart groups lie, how large "
@@ -359,7 +357,10 @@ def trust_in_picture(view: ProjectionChoice, projected: Projection) -> str:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def trustworthiness_of(view: ProjectionChoice) -> tuple[float, int]:
-    ready = pca_of(view) if view.method == "PCA" else placing_of(view).job.result()
+    if view.method == "PCA":
+        ready = pca_of(view)
+    else:
+        ready = placing_of(view).job.result()
     return embeddings.trustworthiness(_rows(view), ready)
 
 

@@ -61,11 +61,10 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
             "The dictionary whose features are shown: the one that ships, or one that was fitted "
             "or read on this machine."
         )
-        name = (
-            names[0]
-            if len(names) == 1
-            else controls.select("Dictionary", names, key="dictionary", help=hint)
-        )
+        if len(names) == 1:
+            name = names[0]
+        else:
+            name = controls.select("Dictionary", names, key="dictionary", help=hint)
         how = text_to_read(subject, "the features")
         # The means at each token of a large vocabulary are not kept.
         few = (

@@ -93,9 +93,15 @@ def said(toy: Toy, found: Found, at: int) -> str:
     """How many features are kept, and whether the dictionary finds them, in a sentence."""
     lengths = toy.lengths.values[at]
     kept = [str(number) for number, length in enumerate(lengths, 1) if length >= KEPT]
-    which = "all five features" if len(kept) == FEATURES else f"the features {', '.join(kept)}"
+    if len(kept) == FEATURES:
+        which = "all five features"
+    else:
+        which = f"the features {', '.join(kept)}"
     cosine = float(found.cosines.mean())
-    finds = "finds them again" if cosine > RECOVERED else "does not find them"
+    if cosine > RECOVERED:
+        finds = "finds them again"
+    else:
+        finds = "does not find them"
     return (
         f"**At a sparsity of {100 * SPARSITIES[at]:g} % two dimensions keep {which}.** A "
         "dictionary that reads only the two "

@@ -76,11 +76,10 @@ def show(subject: Subject, writing: Writing) -> None:
             "refused, or not judged at all.",
         )
     try:
-        drafter = (
-            None
-            if chosen == OWN
-            else model_key(chosen, subject.key.device, precision=subject.key.precision)
-        )
+        if chosen == OWN:
+            drafter = None
+        else:
+            drafter = model_key(chosen, subject.key.device, precision=subject.key.precision)
         prompt = tuple(subject.encoding.ids)
         count = subject.lm.to_write(len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
         drafts = speculated(
@@ -167,12 +166,18 @@ def speculated(
 
 def outcome(one: Drafted) -> str:
     """What became of a drafted token, in a word."""
-    return NOT_JUDGED if one.accepted is None else ACCEPTED if one.accepted else REFUSED
+    if one.accepted is None:
+        return NOT_JUDGED
+    if one.accepted:
+        return ACCEPTED
+    return REFUSED
 
 
 def last(one: Round) -> str:
     """What the last token of a round is, in words."""
-    return ONE_MORE if one.accepted == len(one.drafted) else INSTEAD
+    if one.accepted == len(one.drafted):
+        return ONE_MORE
+    return INSTEAD
 
 
 def note(one: Drafted) -> str:

@@ -51,7 +51,9 @@ class Speedometer:
     @property
     def tokens_per_second(self) -> float | None:
         """The mean over the last 100 tokens; None before the first."""
-        return len(self._seconds) / sum(self._seconds) if self._seconds else None
+        if self._seconds:
+            return len(self._seconds) / sum(self._seconds)
+        return None
 
     def interrupt(self) -> None:
         """The text goes on from another place: the next pass may compute many tokens and is not

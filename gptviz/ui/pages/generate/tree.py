@@ -124,11 +124,10 @@ def stops_at_end(subject: Subject) -> bool:
     labels = " or ".join(
         subject.lm.tokenizer.label(token) for token in sorted(ends)[:MOST_ENDS_NAMED]
     )
-    where = (
-        f"This model ends its text with {escaped(labels)}"
-        if ends
-        else f"The sequences of its task have {whole} tokens"
-    )
+    if ends:
+        where = f"This model ends its text with {escaped(labels)}"
+    else:
+        where = f"The sequences of its task have {whole} tokens"
     return controls.switch(
         "Stop at the end",
         key="stop",
@@ -182,12 +181,12 @@ def _explain(before: Writing, writing: Writing) -> None:
     """Say why another text is shown, where it is not another step of the same model and prompt."""
     (old, old_prompt), (new, prompt) = before.about, writing.about
     if _differ_by_edits(before, writing):
-        beside = (
-            ""
-            if before.is_untouched
-            else " The text from before stands beside it, as a branch "
-            f"{written_with(before.edits)}."
-        )
+        if before.is_untouched:
+            beside = ""
+        else:
+            beside = (
+                f" The text from before stands beside it, as a branch {written_with(before.edits)}."
+            )
         st.toast(
             f"The edits of the model have changed: it writes from the prompt again.{beside}",
             icon=":material/edit:",
@@ -362,7 +361,10 @@ def explain_tree(writing: Writing) -> None:
                 f"The sequences of its task have {writing.lm.sequence_length} tokens: this one is "
                 "complete"
             )
-        plainly = task.as_people_write(writing.document.strip()) if task else ""
+        if task:
+            plainly = task.as_people_write(writing.document.strip())
+        else:
+            plainly = ""
         st.caption(
             f"{why}. Step and Play go on all the same."
             + (f" As people write it: {escaped(plainly)}." if plainly else "")
@@ -482,7 +484,10 @@ def heading(writing: Writing) -> dict[str, object]:
     ]
     settings += [f"{counted(by_hand, 'token')} chosen by hand"] if by_hand else []
     settings += dict.fromkeys(node.origin for node in writing.written if node.origin)
-    edits = f", {counted(len(writing.edits), 'edit')}" if writing.edits else ""
+    if writing.edits:
+        edits = f", {counted(len(writing.edits), 'edit')}"
+    else:
+        edits = ""
     return {"model": writing.lm.name + step + edits, "prompt": writing.prompt, "settings": settings}
 
 

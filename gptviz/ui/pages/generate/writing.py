@@ -396,7 +396,10 @@ def add_others(writing: Writing) -> None:
     """
     length = len(writing.tree.prompt)
     original = writing.lm.original
-    most = writing.lm.to_write(length, FORK_TOKENS) if writing.stops else FORK_TOKENS
+    if writing.stops:
+        most = writing.lm.to_write(length, FORK_TOKENS)
+    else:
+        most = FORK_TOKENS
     never = writing.lm.tokenizer.unused_ids
     turned = tuple(map(turned_round, writing.edits))
     for edits in [(), *([turned] if turned != writing.edits else [])]:

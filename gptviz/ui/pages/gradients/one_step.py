@@ -97,7 +97,9 @@ def _why_not(subject: Subject) -> str | None:
             f"This model is too large: this works for models of up to {MOST_PARAMETERS:,} "
             "parameters."
         )
-    return "There is nothing to guess: write a longer prompt." if len(subject.seen) < 2 else None
+    if len(subject.seen) < 2:
+        return "There is nothing to guess: write a longer prompt."
+    return None
 
 
 def _ask(subject: Subject) -> Asked[LearningStep]:
@@ -159,13 +161,17 @@ def _slope(step: LearningStep) -> str:
 def _step(step: LearningStep) -> str:
     """The optimiser's step in numbers, as Markdown."""
     recipe = Recipe(steps=1)
-    scale = min(1.0, step.clipped / step.norm) if step.clipped and step.norm else 1.0
-    shortened = (
-        f" All slopes together are {step.norm:.3g} long, so each is multiplied by {scale:.3g} "
-        "first."
-        if scale < 1
-        else ""
-    )
+    if step.clipped and step.norm:
+        scale = min(1.0, step.clipped / step.norm)
+    else:
+        scale = 1.0
+    if scale < 1:
+        shortened = (
+            f" All slopes together are {step.norm:.3g} long, so each is multiplied by {scale:.3g} "
+            "first."
+        )
+    else:
+        shortened = ""
     assert step.mean is not None
     assert step.root is not None
     return (

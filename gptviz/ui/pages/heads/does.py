@@ -111,11 +111,9 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
                 needs_prompt=False,
             )
         )
-    return (
-        asked(subject)
-        if over == PROMPT
-        else asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
-    )
+    if over == PROMPT:
+        return asked(subject)
+    return asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
 
 
 def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
@@ -203,9 +201,10 @@ def with_losses(
     whole = replace(asked, settings=(*asked.settings, ("losses", True)))
     n_heads = math.prod(scores.shape)
     title = f"The loss without each of {n_heads:,} heads"
-    tokens = (
-        scores.n_tokens if "held_out" in dict(asked.settings) else min(scores.n_tokens, LOSS_TOKENS)
-    )
+    if "held_out" in dict(asked.settings):
+        tokens = scores.n_tokens
+    else:
+        tokens = min(scores.n_tokens, LOSS_TOKENS)
     begins = effort(lm.model, tokens, n_heads) <= LITTLE
     computed, show = jobs.on_demand(whole, title, lambda _: whole.value, begins=begins)
     label = "Compute the loss without each head"
@@ -245,7 +244,10 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
     """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
     kind = SCORES[name]
     values = scores.values[name]
-    highest = float(np.nanmax(np.abs(values))) or 1.0 if kind.high is None else kind.high
+    if kind.high is None:
+        highest = float(np.nanmax(np.abs(values))) or 1.0
+    else:
+        highest = kind.high
     lowest = -highest if kind.low is None else kind.low
     n_block, n_head = values.shape
     listed = ", ".join(
@@ -278,17 +280,19 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
         table=("head", "", kind.title.lower()),
     )
     chosen = dict(asked.settings)
-    own = (
-        "data held out"
-        if "held_out" in chosen
-        else "the text"
-        if "prompt" in chosen
-        else "repeated random tokens"
-    )
+    if "held_out" in chosen:
+        own = "data held out"
+    elif "prompt" in chosen:
+        own = "the text"
+    else:
+        own = "repeated random tokens"
     read = "repeated random tokens" if name in scores.on_random else own
     # copying is computed from weights, as its own words say
     where = "" if name == "copying" else f", over {read}"
-    missing = " No token of this text comes back." if name in scores.on_random else ""
+    if name in scores.on_random:
+        missing = " No token of this text comes back."
+    else:
+        missing = ""
     most = ""
     if values.size > 1:
         middle = brief(float(np.nanmedian(values)))
@@ -307,11 +311,10 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     lm = subject.lm
     is_random = not {"prompt", "held_out"} & chosen.keys()
     ids = lm.repeated_tokens()[0].tolist() if is_random else []
-    read = (
-        Read(tuple(ids))
-        if is_random
-        else attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
-    )
+    if is_random:
+        read = Read(tuple(ids))
+    else:
+        read = attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
     about = heading(f"The attention pattern of {head.title} over what it reads")
     lines = attention.code_of_head(lm, read, head.block, head.index)
     shares = head_pattern.payload(
@@ -319,10 +322,14 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     )
     head_pattern.head_pattern(shares, key="heads pattern")
     count = min(len(read.ids), MOST_TOKENS)
-    cut = (
-        f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
-    )
-    own = "the text that is read" if chosen.get("prompt") == subject.text else "the prompt"
+    if count > MOST_SHOWN:
+        cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens."
+    else:
+        cut = ""
+    if chosen.get("prompt") == subject.text:
+        own = "the text that is read"
+    else:
+        own = "the prompt"
     st.caption(
         "What this head looks at, over "
         f"{'the first of the random texts' if is_random else own}.{cut}"

@@ -93,18 +93,26 @@ def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
 
 def shape_of(config: Config) -> str:
     """The size of a model in words."""
-    stacks = (
-        f"{config.n_encoder_layer} + {config.n_layer}"
-        if config.n_encoder_layer
-        else f"{config.n_layer}"
-    )
-    none = "no blocks: a bigram" if MODEL_KINDS[config.kind].continues else "no blocks"
+    if config.n_encoder_layer:
+        stacks = f"{config.n_encoder_layer} + {config.n_layer}"
+    else:
+        stacks = f"{config.n_layer}"
+    if MODEL_KINDS[config.kind].continues:
+        none = "no blocks: a bigram"
+    else:
+        none = "no blocks"
     heads = counted(config.n_head, "head")
     if config.key_heads < config.n_head:
         heads += f" over {counted(config.key_heads, 'key head')}"
-    blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}" if stacks != "0" else none
+    if stacks != "0":
+        blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}"
+    else:
+        blocks = none
     if windowed := sum(config.windowed(block) for block in range(config.n_layer)):
-        which = "each" if windowed == config.n_layer else f"{windowed} of them"
+        if windowed == config.n_layer:
+            which = "each"
+        else:
+            which = f"{windowed} of them"
         blocks += f", {which} with a window of {config.window:,} tokens (dashed)"
     return (
         f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} "

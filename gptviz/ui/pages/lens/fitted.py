@@ -104,7 +104,10 @@ def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
 
 def take_home(subject: Subject, chosen: LensChoice) -> None:
     """The button for the lens as a file."""
-    others = "jlens, Neuronpedia and this page" if chosen.kind == "jacobian" else "only this page"
+    if chosen.kind == "jacobian":
+        others = "jlens, Neuronpedia and this page"
+    else:
+        others = "only this page"
     hint = f"What it has for the end of each block but the last, as {others} read it."
 
     def write(path: Path) -> None:

@@ -228,7 +228,9 @@ def follow(subject: Subject, lens: Lens, cell: LensCell) -> int | None:
     chosen = controls.select(
         "Follow a token", (NONE, *listed), key="follow", help=hint, other=names.__contains__
     )
-    return None if chosen == NONE else names.index(chosen)
+    if chosen == NONE:
+        return None
+    return names.index(chosen)
 
 
 def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> None:
@@ -285,8 +287,14 @@ def _said_of_lines(lens: Lens, cell: LensCell, label: Callable[[int], str]) -> s
     layer.
     """
     others = [in_quotes(label(token)) for token in leaders(lens, cell.index)[MOST_LED:]]
-    more = f", and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
-    led = f" Others led too: {', '.join(others[:MOST_NAMED])}{more}." if others else ""
+    if len(others) > MOST_NAMED:
+        more = f", and {len(others) - MOST_NAMED:,} more"
+    else:
+        more = ""
+    if others:
+        led = f" Others led too: {', '.join(others[:MOST_NAMED])}{more}."
+    else:
+        led = ""
     return (
         "In colour: what is followed, tokens that led after some layer (the final guess first), "
         f"and the likeliest here.{led}"

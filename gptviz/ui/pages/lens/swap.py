@@ -91,5 +91,8 @@ def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> Non
     stays = without.top[-1, cell.index, 0] == lens.top[-1, cell.index, 0]
     what = edit(made, subject.lm.model.config).titled(lambda token: in_quotes(label(token)))
     before = "" if then == now else f"; without it, it is {then}"
-    change = f"stays {now}{before}" if stays else f"is {now}, in place of {then}"
+    if stays:
+        change = f"stays {now}{before}"
+    else:
+        change = f"is {now}, in place of {then}"
     st.markdown(f"**{what}. The final guess at position {lens.positions[cell.index]} {change}.**")

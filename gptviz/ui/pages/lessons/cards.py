@@ -87,7 +87,10 @@ def show() -> None:
                         f"{_begin(number, lesson)}<p "
                         f'class="lesson-about">{escape(lesson.about)}</p>'
                     )
-                level = f"{lesson.level.capitalize()}, " if lesson.level else ""
+                if lesson.level:
+                    level = f"{lesson.level.capitalize()}, "
+                else:
+                    level = ""
                 steps = counted(len(lesson.steps), "step")
                 st.caption(
                     f"{level}{lesson.minutes} minutes, {steps}, with the model "

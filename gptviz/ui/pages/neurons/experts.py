@@ -78,12 +78,14 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
         )
         # How many experts of the block the text needs.
         used = int((weights.values[block, :, : config.n_expert] != 0).any(0).sum())
-        shared = (
-            " The last column is the shared expert, which every token passes."
-            if config.d_shared
-            else ""
-        )
-        cut = f" The last {MOST_TOKENS} tokens have a row." if first else ""
+        if config.d_shared:
+            shared = " The last column is the shared expert, which every token passes."
+        else:
+            shared = ""
+        if first:
+            cut = f" The last {MOST_TOKENS} tokens have a row."
+        else:
+            cut = ""
         st.caption(
             f"Each token passes {config.n_active} of the {config.n_expert} experts of block "
             f"{block} (others: blank); this text "

@@ -135,9 +135,14 @@ def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
         played = game_of(other, number)
     except checkpoints.CheckpointError as error:
         played = str(error)
-    instead = f"; {PLAYERS[-1]} plays in its place" if not isinstance(played, str) else ""
+    if not isinstance(played, str):
+        instead = f"; {PLAYERS[-1]} plays in its place"
+    else:
+        instead = ""
     st.info(escaped(f"{subject.key.title} does not play: {own}{instead}."), icon=":material/info:")
-    return None if isinstance(played, str) else (other, played)
+    if isinstance(played, str):
+        return None
+    return (other, played)
 
 
 @jobs.resource("The models guess", max_entries=64)
@@ -149,11 +154,10 @@ def game_of(key: ModelKey, number: int) -> Played | str:
         checkpoints.CheckpointError: it cannot be opened.
     """
     lm = language_model(key)
-    pieces = (
-        [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)]
-        if lm.tokenizer.vocab_size == CHANCE
-        else []
-    )
+    if lm.tokenizer.vocab_size == CHANCE:
+        pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)]
+    else:
+        pieces = []
     if not lm.kind.continues or pieces != list(CHARACTERS):
         return (
             f"its tokens are not the {CHANCE} characters of this text, so its bits per token are "
@@ -162,7 +166,9 @@ def game_of(key: ModelKey, number: int) -> Played | str:
     before, guessed = passage(number)
     played = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
     overflow = "its weights or edits are so large that they overflow"
-    return played if np.isfinite(played.logits).all() else overflow
+    if np.isfinite(played.logits).all():
+        return played
+    return overflow
 
 
 def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
@@ -194,16 +200,18 @@ def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None
 
 
 def _guesses(count: float) -> str:
-    return "one guess" if count == 1 else f"{count:g} guesses"
+    if count == 1:
+        return "one guess"
+    return f"{count:g} guesses"
 
 
 def taken(guesses: str) -> float:
     """How many guesses a token took; one that was given up counts as if the other characters were
     tried in a random order.
     """
-    return (
-        guesses_of_chance(CHANCE, len(guesses) - 1) if guesses.endswith(GIVE_UP) else len(guesses)
-    )
+    if guesses.endswith(GIVE_UP):
+        return guesses_of_chance(CHANCE, len(guesses) - 1)
+    return len(guesses)
 
 
 def _end(subject: Subject, number: int) -> None:
@@ -268,7 +276,10 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
             key="give up",
             type="tertiary",
         )
-    tried = f" Wrong so far: {' '.join(map(_quoted, wrong))}." if wrong else ""
+    if wrong:
+        tried = f" Wrong so far: {' '.join(map(_quoted, wrong))}."
+    else:
+        tried = ""
     st.markdown(f"**Token {place + 1} of {GUESSED}.**{tried}")
     if refused := st.session_state.pop(REFUSED, None):
         st.warning(refused)
@@ -282,11 +293,10 @@ def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | N
     """What the last token was, and how many guesses both needed."""
     at = len(over) - 1
     gave_up = over[at].endswith(GIVE_UP)
-    you = (
-        f"You gave up, which counts as {taken(over[at]):g} guesses"
-        if gave_up
-        else f"You needed {_guesses(len(over[at]))}"
-    )
+    if gave_up:
+        you = f"You gave up, which counts as {taken(over[at]):g} guesses"
+    else:
+        you = f"You needed {_guesses(len(over[at]))}"
     model = ""
     if rival is not None:
         key, its = rival
@@ -303,14 +313,20 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     left_out = []
     for name in dict.fromkeys((*PLAYERS, subject.key.name)):
         try:
-            key = subject.key if name == subject.key.name else model_key(name, subject.key.device)
+            if name == subject.key.name:
+                key = subject.key
+            else:
+                key = model_key(name, subject.key.device)
             played = game_of(key, number)
         except checkpoints.CheckpointError:
             played = "it is not on this machine"
         if isinstance(played, str):
             left_out.append(f"{name}: {played}.")
             continue
-        title = f"{key.title} (the bigram)" if name == PLAYERS[0] else key.title
+        if name == PLAYERS[0]:
+            title = f"{key.title} (the bigram)"
+        else:
+            title = key.title
         rows[title] = (float(played.guesses.mean()), played.bits, float(played.surprise.mean()))
     mean = float(np.mean([taken(guesses) for guesses in over]))
     yours = bits_of_guesses(mean, CHANCE)
@@ -322,13 +338,12 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     ranked = dict(sorted(rows.items(), key=lambda row: row[1][1]))
     better = sum(bits > yours for _, bits, _ in rows.values())
     models = counted(len(rows), "model")
-    beside = (
-        f", fewer than {better} of {models}"
-        if better
-        else f"; none of {models} needed more"
-        if rows
-        else ""
-    )
+    if better:
+        beside = f", fewer than {better} of {models}"
+    elif rows:
+        beside = f"; none of {models} needed more"
+    else:
+        beside = ""
     st.markdown(f"**You needed {mean:.3g} guesses per token: {yours:.2f} bits per token{beside}.**")
     table = {"You": (mean, yours, math.nan), **ranked, "pure chance": chance}
     by_guesses = "bits per token, by guesses"

@@ -59,11 +59,10 @@ class ImportedModel:
     @property
     def notes(self) -> list[str]:
         """Sentences that a reader should know of it."""
-        weights = (
-            "It has its weights itself."
-            if self.size is None
-            else f"Its weights ({in_bytes(self.size)}) stay at {self.place}."
-        )
+        if self.size is None:
+            weights = "It has its weights itself."
+        else:
+            weights = f"Its weights ({in_bytes(self.size)}) stay at {self.place}."
         return [*self.card.notes, weights]
 
 
@@ -221,10 +220,15 @@ def listed(store: Store) -> None:
     def rank(about: Summary | None) -> tuple[int, int]:
         if about is None:
             return 1, 0
-        return (2, 0) if problem(about) else (0, about.parameters or 0)
+        if problem(about):
+            return (2, 0)
+        return (0, about.parameters or 0)
 
     order = sorted(store.models, key=lambda place: rank(known.get(place)))
-    shown = order if st.session_state.get(f"all of {key}") else order[:FIRST_SHOWN]
+    if st.session_state.get(f"all of {key}"):
+        shown = order
+    else:
+        shown = order[:FIRST_SHOWN]
     with cards(key):
         for place in shown:
             card(place, known.get(place), opened)

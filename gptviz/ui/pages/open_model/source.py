@@ -209,7 +209,9 @@ def _compared(path: Path, typed: str) -> None:
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:
-    return "" if shape is None else " × ".join(map(str, shape))
+    if shape is None:
+        return ""
+    return " × ".join(map(str, shape))
 
 
 def _on_hub(name: str) -> None:
@@ -225,11 +227,10 @@ def _on_hub(name: str) -> None:
         if whole:
             return
     if st.session_state.get(_ASKED) != name:
-        is_not = (
-            "is not on this machine"
-            if cached is None
-            else "is not on this machine as a whole: the hub may have the rest"
-        )
+        if cached is None:
+            is_not = "is not on this machine"
+        else:
+            is_not = "is not on this machine as a whole: the hub may have the rest"
         st.caption(f"{escaped(name)} {is_not}.")
         if pressed(
             "Ask the hub",
@@ -252,9 +253,10 @@ def _on_hub(name: str) -> None:
         st.error(f"{escaped(name)} cannot be looked up: {escaped(str(error))}.")
         return
     missing = offer.missing
-    fetched = (
-        "" if missing == offer.size else f", of which {in_bytes(offer.size - missing)} are here"
-    )
+    if missing == offer.size:
+        fetched = ""
+    else:
+        fetched = f", of which {in_bytes(offer.size - missing)} are here"
     more = (
         f"{in_bytes(offer.size)} are fetched from the hub{fetched}, and kept in the cache of "
         "huggingface_hub."
@@ -300,7 +302,10 @@ def search_the_hub() -> None:
             "in its name."
         )
     for model in models:
-        count = f", {model.parameters:,} parameters" if model.parameters is not None else ""
+        if model.parameters is not None:
+            count = f", {model.parameters:,} parameters"
+        else:
+            count = ""
         st.button(
             f"**{escaped(model.name)}** · {escaped(model.family)}{count}, fetched "
             f"{model.downloads:,} times in a month",

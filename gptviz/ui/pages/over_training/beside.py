@@ -41,7 +41,9 @@ def relatives(name: str) -> dict[str, Card]:
         if _data(card) == _data(own) and card.validation_loss is not None
     }
     ordered = sorted(alike.items(), key=lambda pair: pair[1].validation_loss or 0.0)
-    return dict(ordered) if len(ordered) > 1 and name in alike else {}
+    if len(ordered) > 1 and name in alike:
+        return dict(ordered)
+    return {}
 
 
 def _data(card: Card) -> dict[str, object]:

@@ -277,11 +277,10 @@ def followed(
     computing, show = jobs.on_demand(
         name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick
     )
-    ready = (
-        {}
-        if computing is None
-        else {int(step): one for step, one in list(computing.results.items())}
-    )
+    if computing is None:
+        ready = {}
+    else:
+        ready = {int(step): one for step, one in list(computing.results.items())}
     about = f"{len(steps)} snapshots; it goes on while you look at other pages."
     labels = f"Compute it: {measure.title}", f"Go on: {measure.title}"
     shows = partial(show, *labels, f"over training {measure.name}", about)
@@ -357,11 +356,10 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         of_heads = (
             " 0.1 is head 1 of block 0, e0.1 that of the encoder, c0.1 that of cross-attention."
         )
-    cut = (
-        f" The first {most} of {len(history.series)} have a panel."
-        if is_apart and len(history.series) > most
-        else ""
-    )
+    if is_apart and len(history.series) > most:
+        cut = f" The first {most} of {len(history.series)} have a panel."
+    else:
+        cut = ""
     st.caption(
         f"**{measure.title}.** {escaped(measure.about)} "
         f"{escaped(said)}{of_heads if heads else ''}{cut}"
@@ -402,11 +400,10 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
     lines = []
     for place, (history, half) in enumerate(order, 1):
         name = history.measure.title.split(",")[0]
-        which = (
-            f" ({title(history, half.series, subject.lm.model.config)})"
-            if len(history.series) > 1
-            else ""
-        )
+        if len(history.series) > 1:
+            which = f" ({title(history, half.series, subject.lm.model.config)})"
+        else:
+            which = ""
         lines.append(f"{place}. {escaped(name + which)}: about step {half.step:,.0f}")
     st.markdown(
         "**Which came first?** Half of the change from the first snapshot to the last was reached "

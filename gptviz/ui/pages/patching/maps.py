@@ -108,7 +108,9 @@ class Maps(NamedTuple):
 
     def best(self, name: str) -> Patched:
         """The exact values if they are computed, or else the preview."""
-        return self.exact[name] if name in self.exact else self.guessed[name]
+        if name in self.exact:
+            return self.exact[name]
+        return self.guessed[name]
 
     def is_exact(self, name: str, block: int, place: int) -> bool:
         """Whether the value of a cell is exact, in a preview too."""
@@ -135,7 +137,10 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
     stage = None if begun is None else begun.stage
     results: dict[str, Patched] = {} if begun is None else dict(begun.results)
     names = [one.name for one in shown(subject.lm.model.config, (*BY_POSITION, *BY_HEAD))]
-    guessed = {} if len(results) == len(names) else previews(subject.key, prompts.pair)
+    if len(results) == len(names):
+        guessed = {}
+    else:
+        guessed = previews(subject.key, prompts.pair)
     _state(subject, prompts, begun, stage, len(names), len(results))
     exact = {name: results[name].labelled(prompts.tokens) for name in names if name in results}
     return Maps(exact, {name: one.labelled(prompts.tokens) for name, one in guessed.items()})
@@ -209,7 +214,10 @@ def _state(
         st.caption(":material/check: All heatmaps are exact: every patch was computed.")
         return
     button, says = st.columns([3, 7], vertical_alignment="center")
-    exact = f"{ready} of {of} heatmaps are exact; the others are" if ready else "These heatmaps are"
+    if ready:
+        exact = f"{ready} of {of} heatmaps are exact; the others are"
+    else:
+        exact = "These heatmaps are"
     with says.container(gap="xsmall"):
         verdict(prompts)
         st.caption(
@@ -268,7 +276,10 @@ def where(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
         shown(subject.lm.model.config, BY_POSITION), prompts, heatmaps, chosen_cell(heatmaps), first
     )
     if first:
-        places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
+        if first > 1:
+            places = f"positions 0 to {first - 1}"
+        else:
+            places = "position 0"
         st.caption(
             f"Left out: {places}, where both prompts are the same, so that a patch changes nothing."
         )
@@ -276,7 +287,9 @@ def where(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
 
 def first_shown(subject: Subject, prompts: Prompts) -> int:
     """The first position that is shown: in a causal model, where the prompts begin to differ."""
-    return prompts.pair.first_difference if subject.lm.model.config.mask == "causal" else 0
+    if subject.lm.model.config.mask == "causal":
+        return prompts.pair.first_difference
+    return 0
 
 
 def _row(
@@ -387,17 +400,19 @@ def piece(quantity: Quantity, block: int, place: int, tokens: Sequence[str], pla
     }[quantity.name]
     if quantity.by == "key head":
         of = of.replace("head {p}", "key head {t}")
-    told = tokens[place] if quantity.by == "position" else places.labels[place]
+    if quantity.by == "position":
+        told = tokens[place]
+    else:
+        told = places.labels[place]
     return of.format(b=block, p=place, t=told)
 
 
 def _in_lines(patched: Patched, block: int, place: int, *, exact: bool) -> str:
     """The same in short lines, for a small picture."""
-    at = (
-        f"{place} {patched.places.labels[place]}"
-        if patched.quantity.by == "position"
-        else patched.places.labels[place]
-    )
+    if patched.quantity.by == "position":
+        at = f"{place} {patched.places.labels[place]}"
+    else:
+        at = patched.places.labels[place]
     lines = (
         f"block {block}",
         f"{patched.quantity.by} {at}",
@@ -430,7 +445,9 @@ def _cell(heatmaps: Maps, asked: str) -> PatchCell | None:
         return None
     cell = PatchCell(what, int(block), int(place))
     shape = heatmaps.best(what).answers.shape
-    return cell if cell.block < shape[0] and cell.place < shape[1] else None
+    if cell.block < shape[0] and cell.place < shape[1]:
+        return cell
+    return None
 
 
 def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
@@ -576,15 +593,9 @@ def tries(subject: Subject) -> list[Try]:
             )
             offer(pair.title, pair.clean, pair.corrupted, question)
     task = (lm.card.source or {}).get("task")
-    texts = (
-        SUMS
-        if task == "addition"
-        else _repeated(subject.default)
-        if task == "induction"
-        else ()
-        if task
-        else TEXTS
-    )
+    texts: Sequence[tuple[str, str, str, str]] = {"addition": SUMS, None: TEXTS}.get(task, ())
+    if task == "induction":
+        texts = _repeated(subject.default)
     for title, clean, corrupted, notice in texts:
         if (answers := _answers(subject.key, clean, corrupted)) is not None:
             said = (
@@ -611,7 +622,9 @@ def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | Non
     # The likeliest after the corrupted prompt is the right answer again if the swapped pair has it
     # first.
     turned, _ = likeliest_answers(lm.model, PromptPair(pair.corrupted, pair.clean, 0, 0))
-    return (lm.tokenizer.label(right), lm.tokenizer.label(wrong)) if turned == wrong else None
+    if turned == wrong:
+        return (lm.tokenizer.label(right), lm.tokenizer.label(wrong))
+    return None
 
 
 def _repeated(default: str) -> tuple[tuple[str, str, str, str], ...]:

@@ -63,7 +63,9 @@ def name(kind: str) -> str:
     if kind == NOTHING:
         return kind
     title = POSITIONS[kind].title
-    return title.lower() if title.istitle() else title
+    if title.istitle():
+        return title.lower()
+    return title
 
 
 def offered(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
@@ -73,7 +75,9 @@ def offered(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
     """
     few = [kind for kind in fixed if kind not in (own, SINES_FIRST)]
     few += [SINES_FIRST] * (own != SINES_FIRST and asked == name(SINES_FIRST))
-    return few if own == "none" else [NOTHING, *few]
+    if own == "none":
+        return few
+    return [NOTHING, *few]
 
 
 def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
@@ -88,7 +92,10 @@ def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
     near, far = positions.nearness(ask_map(key, own, block, stack).value)
     if math.isnan(near):
         return f"{kind}."
-    what = "positions" if POSITIONS[own].acts_on != "scores" else "distances"
+    if POSITIONS[own].acts_on != "scores":
+        what = "positions"
+    else:
+        what = "distances"
     return (
         f"{kind}. Neighbouring {what} have a cosine of {fixed(near)} on average, those half the "
         f"length apart {fixed(far)}."
@@ -144,11 +151,10 @@ def panel(
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
         # Whether only the distance counts, and how alike near and far places are.
         near, far = positions.nearness(square)
-        alike = (
-            f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}."
-            if not math.isnan(near)
-            else ""
-        )
+        if not math.isnan(near):
+            alike = f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}."
+        else:
+            alike = ""
         varies = (
             f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance "
             f"counts.{alike}"
@@ -157,25 +163,24 @@ def panel(
         ends = f"Blue: alike, orange: opposed. {constant if spread < 1e-3 else varies}".replace(
             "-", "−"
         )
-    frame = (
-        f" The frame marks the positions of the {len(tokens)} tokens of the prompt."
-        if len(tokens) > 1
-        else ""
-    )
+    if len(tokens) > 1:
+        frame = f" The frame marks the positions of the {len(tokens)} tokens of the prompt."
+    else:
+        frame = ""
     if len(tokens) == 1:
         frame = " The frame marks the prompt."
     whole = subject.lm.model.config.context_length
     places = positions.shown(subject.lm.model.config)
-    thinned = (
-        f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}."
-        if len(places) < whole
-        else ""
-    )
-    added = (
-        "It is added to the token's embedding."
-        if part.acts_on == "embedding"
-        else "Nothing is added to the tokens."
-    )
+    if len(places) < whole:
+        thinned = (
+            f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}."
+        )
+    else:
+        thinned = ""
+    if part.acts_on == "embedding":
+        added = "It is added to the token's embedding."
+    else:
+        added = "Nothing is added to the tokens."
     config = stack_of(subject.lm.model, stack).config
     about = part.about_of(config.in_block(block) if kind == config.positions else config)
     is_square = positions.has_vectors(kind)
@@ -212,7 +217,9 @@ def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
     if POSITIONS[kind].acts_on not in ("embedding", "query and key"):
         return ()
     reads = not subject.kind.has_source or stack == ENCODER or not has_own_stacks(kind)
-    return subject.labels if reads else ()
+    if reads:
+        return subject.labels
+    return ()
 
 
 def map_shows(kind: str) -> str:
@@ -324,7 +331,9 @@ def model_with(kind: str) -> str | None:
 
 
 def rounded(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.3g}"
 
 
 def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: str) -> None:

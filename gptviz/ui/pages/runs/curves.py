@@ -73,7 +73,10 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     missing = _missing(entries, names)
     with_curve = [name for name in names if name not in missing and name != NONE]
     if missing and not quiet:
-        why = "has no curve yet" if missing[0] in entries else "is not available here"
+        if missing[0] in entries:
+            why = "has no curve yet"
+        else:
+            why = "is not available here"
         controls.warn_of_link("the model", missing[0], f", which {why}")
     if len(with_curve) > MOST_COMPARED and not quiet:
         st.info(
@@ -269,11 +272,10 @@ def chart(
             if any(len(one.training) for one in right)
             else "The second chart shows how much is right."
         )
-    said = (
-        curves.LEGEND
-        if training
-        else "The loss on held-out data, with a marker for each evaluation."
-    )
+    if training:
+        said = curves.LEGEND
+    else:
+        said = "The loss on held-out data, with a marker for each evaluation."
     ended = [entry for entry in entries if math.isfinite(entry.last)]
     if len(ended) > 1:
         low, high = (best(ended, key=lambda entry: entry.last) for best in (min, max))
@@ -350,8 +352,12 @@ def _in_words(value: object) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,g}" if isinstance(value, int | float) else str(value)[:80]
+        if value:
+            return "yes"
+        return "no"
+    if isinstance(value, int | float):
+        return f"{value:,g}"
+    return str(value)[:80]
 
 
 def tries(entries: Mapping[str, Entry]) -> list[Try]:

@@ -72,7 +72,10 @@ def ladder(entries: Mapping[str, Entry]) -> None:
             "For each rung that you trained yourself, shows your finished model instead of the "
             "one that came with gptviz."
         )
-        shown = mine if controls.switch("My own rungs", key="own_rungs", help=hint) else shipped
+        if controls.switch("My own rungs", key="own_rungs", help=hint):
+            shown = mine
+        else:
+            shown = shipped
     alt = f"A waterfall of the loss from rung to rung. {in_words(shown)}"
     show_figure(level_by_level(losses(shown), theme()), key="ladder", alt=alt)
     st.caption(f"{escaped(in_words(shown))} {escaped(who_is_shown(shown))}")
@@ -249,7 +252,9 @@ def reached(known: Sequence[Entry]) -> str:
     ]
     if not each:
         return "not trained here yet"
-    return ", ".join(each) if len(each) <= MOST_NAMED else f"{each[0]} … {each[-1]}"
+    if len(each) <= MOST_NAMED:
+        return ", ".join(each)
+    return f"{each[0]} … {each[-1]}"
 
 
 def results(plan: Plan, entry: Entry | None) -> str:
@@ -269,9 +274,8 @@ def results(plan: Plan, entry: Entry | None) -> str:
         numbers.append(f"here {ours[quantity]}")
     if not numbers:
         return "not trained here yet"
-    accuracy = (
-        f", {percent(entry.accuracy)} right"
-        if entry is not None and entry.accuracy is not None
-        else ""
-    )
+    if entry is not None and entry.accuracy is not None:
+        accuracy = f", {percent(entry.accuracy)} right"
+    else:
+        accuracy = ""
     return f"{quantity}: {', '.join(numbers)}{accuracy}"

@@ -75,7 +75,10 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             report_of(name)
         if manage.is_own(folder):
             fixed = hosting().read_only
-            why = "This server shows models and changes none." if fixed else None
+            if fixed:
+                why = "This server shows models and changes none."
+            else:
+                why = None
             with st.popover("Rename", icon=":material/edit:", disabled=fixed, help=why):
                 new = st.text_input("New name", name, key=f"new name of {name}", max_chars=64)
                 st.button(
@@ -272,9 +275,10 @@ def _delete(name: str) -> None:
         checkpoints.name_of(one)
         for one in manage.adapters_of(checkpoints.folders().get(name, Path(name)))
     ]
-    without = (
-        f" Without it its LoRA adapters do not open: {', '.join(adapters)}." if adapters else ""
-    )
+    if adapters:
+        without = f" Without it its LoRA adapters do not open: {', '.join(adapters)}."
+    else:
+        without = ""
     if _attempt(delete, f"{name} is in the trash.{without}"):
         left = list(checkpoints.folders())
         st.session_state["model"] = (

@@ -80,7 +80,10 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
             directions.keep(found)
         _in_place_of_earlier(subject, found)
         steered = _steered(subject, found, lists[1])
-        said = "" if own else _turned(subject, found, lists, steered.value.strength)
+        if own:
+            said = ""
+        else:
+            said = _turned(subject, found, lists, steered.value.strength)
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(reason_of(error))}.")
         return None, None
@@ -117,7 +120,9 @@ def _offered(subject: Subject) -> tuple[str, Lists]:
         ("capitals", tuple(map(str.upper, PHRASES)), PHRASES) if task is None else task.opposites()
     )
     knows = not subject.lm.tokenizer.encode("\n".join((*lists[0], *lists[1]))).unknown
-    return (name or "direction", (lists[0], lists[1])) if knows else ("direction", ((), ()))
+    if knows:
+        return (name or "direction", (lists[0], lists[1]))
+    return ("direction", ((), ()))
 
 
 def _texts(offered: Lists) -> Lists:
@@ -238,14 +243,20 @@ def on_every_page(found: Direction) -> float:
         "Take all that lies along the direction out of the stream, on every page, or leave it "
         "there again."
     )
-    label = "Bring the direction back" if off in edits.asked() else "Switch the direction off"
+    if off in edits.asked():
+        label = "Bring the direction back"
+    else:
+        label = "Switch the direction off"
     st.button(label, key="switch the direction", on_click=edits.toggle, args=(off,), help=hint)
     return strength
 
 
 def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked[Steered]:
     """The controls for the strength and for what is read, and what the model then says."""
-    default = LAST if away and subject.prompt == subject.default else PROMPT
+    if away and subject.prompt == subject.default:
+        default = LAST
+    else:
+        default = PROMPT
     with st.container(horizontal=True, vertical_alignment="bottom"):
         strength = on_every_page(found)
         hint = "What the model goes on with here: the prompt, or the last text of the second list."
@@ -278,7 +289,9 @@ def _turned(subject: Subject, found: Direction, lists: Lists, strength: float) -
     turned, of = ask(
         subject.key.unedited, steering.turned, "Steering held-out texts", **settings
     ).value
-    return f" With it {turned:,} of {of:,} held-out texts go on as their partners do." if of else ""
+    if of:
+        return f" With it {turned:,} of {of:,} held-out texts go on as their partners do."
+    return ""
 
 
 def _pictures(found: Direction, steered: Steered) -> None:

@@ -232,11 +232,10 @@ def map_of(
     vectors = by_layer[chosen.layer]
     kinds = list(map(subject.lm.tokenizer.kind_of, seen.ids))
     lengths = lengths_of(asked)
-    near = (
-        embeddings.neighbours(vectors, tokens, index, count=5).ids
-        if index is not None and len(tokens) > 1
-        else ()
-    )
+    if index is not None and len(tokens) > 1:
+        near = embeddings.neighbours(vectors, tokens, index, count=5).ids
+    else:
+        near = ()
     ends = scatter.ends(
         np.concatenate([np.asarray(one.points.values) for one in (*pictures, picture)])
     )
@@ -310,9 +309,10 @@ def placing_of(asked: Asked[StreamSummary], chosen: MapChoice) -> Placing:
 @st.cache_data(max_entries=64, show_spinner=False)
 def trust_of(asked: Asked[StreamSummary], chosen: MapChoice) -> tuple[float, int]:
     by_layer, pictures = maps_of(asked, chosen.unit)
-    picture = (
-        pictures[chosen.layer] if chosen.method == "PCA" else placing_of(asked, chosen).job.result()
-    )
+    if chosen.method == "PCA":
+        picture = pictures[chosen.layer]
+    else:
+        picture = placing_of(asked, chosen).job.result()
     return embeddings.trustworthiness(by_layer[chosen.layer], picture)
 
 

@@ -97,11 +97,9 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
         "other pages."
     )
     say_how_far("Compute the loss without each", "Go on from the beginning", "losses", about)
-    return (
-        {}
-        if computing is None
-        else {unit: value for part in computing.results.values() for unit, value in part.items()}
-    )
+    if computing is None:
+        return {}
+    return {unit: value for part in computing.results.values() for unit, value in part.items()}
 
 
 def units(config: Config) -> list[Unit]:
@@ -252,7 +250,9 @@ def _one_of(what: str, count: int) -> int | None:
     chosen = st.number_input(
         what.capitalize(), 0, count - 1, None, key=f"edit {what}", placeholder="all", help=hint
     )
-    return None if chosen is None else int(chosen)
+    if chosen is None:
+        return None
+    return int(chosen)
 
 
 def _becomes(unit: Unit) -> str:
@@ -322,7 +322,9 @@ def known(subject: Subject) -> list[Try]:
         {EDITS: head.head.name},
     )
     when = when_it_appeared(key, subject.prompt, lambda head: {EDITS: head.name})
-    return [without] if when is None else [without, when]
+    if when is None:
+        return [without]
+    return [without, when]
 
 
 def _moves(before: float, after: float) -> str:

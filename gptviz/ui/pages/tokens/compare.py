@@ -172,11 +172,9 @@ def places() -> dict[str, Place]:
     """The tokenizers that other programs keep on this machine, by their names in the list; none on
     a server that only shows models: its readers must not learn what is on it.
     """
-    return (
-        {}
-        if hosting().read_only
-        else {f"{place.name} ({place.store})": place for place in stores.tokenizers()}
-    )
+    if hosting().read_only:
+        return {}
+    return {f"{place.name} ({place.store})": place for place in stores.tokenizers()}
 
 
 def beside(name: str) -> Beside | None:
@@ -205,7 +203,10 @@ def _learned() -> Beside | None:
         st.info("There is no text to learn from: type or paste one above.")
         return None
     learned = learned_from(text, most)
-    of = f"{name[:1].lower()}{name[1:]}" if name in (PASSAGES, OWN) else name
+    if name in (PASSAGES, OWN):
+        of = f"{name[:1].lower()}{name[1:]}"
+    else:
+        of = name
     title = f"{len(learned.merges):,} merges learned from {of}"
     return Beside(title, learned.tokenizer, f"learned({given(text, name)}, {most}).tokenizer")
 
@@ -263,7 +264,9 @@ def times(costs_by_name: dict[str, dict[str, Cost]]) -> LabelledArray:
         is_read = all(
             one.tokens and one.lacking <= MOST_LACKING * one.tokens for one in (text, usual)
         )
-        return text.tokens / usual.tokens if is_read else np.nan
+        if is_read:
+            return text.tokens / usual.tokens
+        return np.nan
 
     values = np.array(
         [[ratio(one[text], one[FIRST]) for one in costs_by_name.values()] for text in languages]

@@ -235,12 +235,14 @@ def strip(
 
 def about(piece: Piece) -> str:
     """What the card of a token says."""
-    read = f", read instead of “{piece.instead_of}”" if piece.instead_of else ""
-    data = (
-        f" · {counted(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}"
-        if piece.data
-        else ""
-    )
+    if piece.instead_of:
+        read = f", read instead of “{piece.instead_of}”"
+    else:
+        read = ""
+    if piece.data:
+        data = f" · {counted(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}"
+    else:
+        data = ""
     return f"{piece.kind}{read} · number {piece.id:,}{data}"
 
 
@@ -251,7 +253,10 @@ def summary(cut_text: Sequence[Piece], whole: int, text: str) -> str:
         f"{count:,} {kind if count == 1 else SEVERAL[kind]}" for kind, count in kinds.most_common()
     )
     size = len(text.encode("utf-8", "surrogatepass"))
-    shown = f" The first {len(cut_text):,} are shown." if whole > len(cut_text) else ""
+    if whole > len(cut_text):
+        shown = f" The first {len(cut_text):,} are shown."
+    else:
+        shown = ""
     return (
         f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, "
         f"{counted(size, 'byte')}: "
@@ -320,13 +325,16 @@ def way(tokenizer: Tokenizer, merging: Merging | None, ids: Sequence[int]) -> st
                 "up as a whole, or reads them as "
                 "tokens that were added to its vocabulary."
             )
+        if merging.merges:
+            return ""
         return (
-            ""
-            if merging.merges
-            else "**Nothing was merged** here: each token is a byte, a character, or was added as "
+            "**Nothing was merged** here: each token is a byte, a character, or was added as "
             "a whole."
         )
-    scores = tokenizer.scores() if isinstance(tokenizer, BPETokenizer) else {}
+    if isinstance(tokenizer, BPETokenizer):
+        scores = tokenizer.scores()
+    else:
+        scores = {}
     if not scores:
         return WAYS[tokenizer.way]
     assert isinstance(tokenizer, BPETokenizer)

@@ -214,9 +214,7 @@ def given(text: str, name: str) -> str:
     if name == PASSAGES:
         return in_code(text)
     if name == OWN:
-        return (
-            repr(text)
-            if len(text) <= LONGEST_IN_CODE
-            else 'open("your text.txt", encoding="utf-8").read()'
-        )
+        if len(text) <= LONGEST_IN_CODE:
+            return repr(text)
+        return 'open("your text.txt", encoding="utf-8").read()'
     return f"next(one for one in gptviz.text.corpora() if one.name == {name!r}).open().text"

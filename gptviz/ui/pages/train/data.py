@@ -161,14 +161,18 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
             height=pixels(110),
             lasting=True,
         )
-        return TextSource(_pasted(text), plan.fraction) if text else None
+        if text:
+            return TextSource(_pasted(text), plan.fraction)
+        return None
     if data == UPLOADED:
         key, hint = FILES[kind]
         if (most := upload_limit(MOST_UPLOADED)) is None:
             raise ValueError(NO_UPLOADS)
         label = "Your second file" if twin else "Your file"
         file = st.file_uploader(label, help=hint, key=f"{key}{end}", max_upload_size=most)
-        return _uploaded(file.name, file.getvalue(), kind, plan.fraction) if file else None
+        if file:
+            return _uploaded(file.name, file.getvalue(), kind, plan.fraction)
+        return None
     if not MODEL_KINDS[kind].continues:
         return _made(data, plan.fraction)
     offer = next(offer for offer in corpora() if offer.name == data)
@@ -282,7 +286,10 @@ def look_at(planned: PlannedRun) -> None:
     st.caption(f"Counted in {known.counted}. {legend(known.tokens[:MOST])}".strip())
     # How much of the batch is shown.
     count, places = drawn.inputs[0].shape
-    some = f"the first {ROWS} of its {count:,} rows" if count > ROWS else f"its {count:,} rows"
+    if count > ROWS:
+        some = f"the first {ROWS} of its {count:,} rows"
+    else:
+        some = f"its {count:,} rows"
     some += f", the first {MOST_PLACES} of {places:,} places" if places > MOST_PLACES else ""
     rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
     st.markdown(
@@ -317,7 +324,10 @@ def rows_in_words(rows: list[ShownRow]) -> pd.DataFrame:
     lines = {}
     for number, row in enumerate(rows, 1):
         for what, labels in row.lines.items():
-            whose = f"row {number}, label {row.label}" if row.label else f"row {number}"
+            if row.label:
+                whose = f"row {number}, label {row.label}"
+            else:
+                whose = f"row {number}"
             lines[f"{whose}: {what}"] = labels[:MOST_PLACES]
     return (
         pd.DataFrame.from_dict(lines, orient="index")

@@ -90,7 +90,10 @@ def form(device: str) -> PlannedRun:
     experiment_list(device)
     chosen = data_control(plan)
     above = st.container()
-    other = data_control(plan, chosen) if two_control(plan, partial(_begin_two, name)) else None
+    if two_control(plan, partial(_begin_two, name)):
+        other = data_control(plan, chosen)
+    else:
+        other = None
     below = st.container()
     folded = st.container(horizontal=True, gap="xsmall")
     with above:
@@ -238,7 +241,10 @@ def time_of(name: str, device: str) -> str:
     """How long an experiment takes on `device`, as it is planned."""
     plan = PLANS[name]
     absent = {offer.name for offer in corpora() if not offer.ready}
-    source = None if plan.data in absent else source_named(plan.data, plan.fraction)
+    if plan.data in absent:
+        source = None
+    else:
+        source = source_named(plan.data, plan.fraction)
     expected = estimate_of(
         PlannedRun(name, plan, source, None, plan.recipe, {}, plan.config, None, None), device
     )
@@ -248,7 +254,10 @@ def time_of(name: str, device: str) -> str:
 
 def name_control(planned: PlannedRun) -> str:
     """The control `save_as`: the name of the model; left empty, the first free one."""
-    plain = OWN.replace(" ", "-") if planned.plan_name == OWN else planned.plan_name
+    if planned.plan_name == OWN:
+        plain = OWN.replace(" ", "-")
+    else:
+        plain = planned.plan_name
     free = free_name(plain, ends=names_of(planned, ""))
     if st.session_state.pop(_STARTED, False):
         st.session_state["save_as"] = ""

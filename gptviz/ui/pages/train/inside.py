@@ -113,13 +113,15 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
         at = f" after {counted(step, 'step')}" if step is not None else ""
         at += f", in {escaped(name)}" if run.twin is not None else ""
         with left:
-            of = f" of the {head.stack}" if model.encoder is not None else ""
+            if model.encoder is not None:
+                of = f" of the {head.stack}"
+            else:
+                of = ""
             has_blocks = encoder_decoder.n_blocks(model.config, head.stack)
-            title = (
-                f"**What head {head.head} of block {head.block}{of} looks at**{at}"
-                if has_blocks
-                else "**No attention**"
-            )
+            if has_blocks:
+                title = f"**What head {head.head} of block {head.block}{of} looks at**{at}"
+            else:
+                title = "**No attention**"
             st.markdown(title)
             _pattern(key, prompt, default, head)
         with right:
@@ -158,7 +160,10 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     config = lm.model.config
     n_layer = encoder_decoder.n_blocks(config, head.stack)
     if not n_layer:
-        alone = ": it guesses the next token only from the last one" if lm.kind.continues else ""
+        if lm.kind.continues:
+            alone = ": it guesses the next token only from the last one"
+        else:
+            alone = ""
         st.caption(f"This model has no blocks and therefore no attention{alone}.")
         return
     read = attention.stack_read(read_prompt(key, lm, prompt, default), head.stack)

@@ -120,7 +120,9 @@ class Choices:
 
 def plan_named(name: str) -> Plan:
     """The experiment of this name, or the plan that a model of the user's own begins with."""
-    return OWN_PLAN if name == OWN else PLANS[name]
+    if name == OWN:
+        return OWN_PLAN
+    return PLANS[name]
 
 
 def complaint(source: Source, config: Config, tokenizer: Tokenizer) -> str | None:
@@ -294,7 +296,10 @@ def field_controls(
 def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
     """The control of one field, beginning with `value`; what was chosen in it."""
     key = key_of(info.name)
-    label = f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label
+    if info.name in ZERO:
+        label = f"{info.label} ({ZERO[info.name]})"
+    else:
+        label = info.label
     if info.kind == "switch":
         addresses.takes(key, ON_OR_OFF)
         return st.toggle(
@@ -353,12 +358,16 @@ def limits(info: FieldInfo) -> tuple[float | None, float | None]:
 
 
 def _as(kind: type[Number], value: float | None) -> Number | None:
-    return None if value is None else kind(value)
+    if value is None:
+        return None
+    return kind(value)
 
 
 def _notch(value: float) -> float:
     """By how much the buttons of a control change its number: about a tenth of it."""
-    return float(f"{value / 10:.0e}") if value else 0.1
+    if value:
+        return float(f"{value / 10:.0e}")
+    return 0.1
 
 
 def _has_effect(info: FieldInfo, infos: Mapping[str, FieldInfo], chosen: Mapping[str, Any]) -> bool:
@@ -370,13 +379,17 @@ def _has_effect(info: FieldInfo, infos: Mapping[str, FieldInfo], chosen: Mapping
 
 def _usual(info: FieldInfo, value: Any) -> Any:
     """What the control of a field gives while nobody has changed it."""
-    return _as(float, value) if info.kind == "number" else value
+    if info.kind == "number":
+        return _as(float, value)
+    return value
 
 
 def usual_vocabulary(plan: Plan, tokenizer: str) -> int:
     """How many tokens are learned unless somebody chooses another number."""
     is_as_planned = tokenizer == plan.tokenizer and tokenizer in FEWEST_TOKENS
-    return plan.config.vocab_size if is_as_planned else USUAL_VOCABULARY
+    if is_as_planned:
+        return plan.config.vocab_size
+    return USUAL_VOCABULARY
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -406,4 +419,8 @@ def changes_of(planned: PlannedRun) -> str:
 
 
 def _said(value: object) -> str:
-    return "none" if value is None else f"{value:,g}" if isinstance(value, float) else str(value)
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:,g}"
+    return str(value)

@@ -195,11 +195,10 @@ def live(name: str) -> None:
         twin = run.twin
         # The progress bar of the run with its buttons, and the error if there was one.
         with st.container(horizontal=True, vertical_alignment="center"):
-            share = (
-                1.0
-                if run.status.state == "finished"
-                else min(1.0, (run.step and run.step.progress) or 0.0)
-            )
+            if run.status.state == "finished":
+                share = 1.0
+            else:
+                share = min(1.0, (run.step and run.step.progress) or 0.0)
             st.progress(share, headline(run), width="stretch")
             if run.place == 0:
                 about = (
@@ -257,9 +256,15 @@ def headline(run: WatchedRun) -> str:
     """The state of the run and how far it is, as Markdown."""
     if run.place:
         training = queue.own_queue().training()
-        ahead = f": {escaped(training[0])} is in training" if training else ""
+        if training:
+            ahead = f": {escaped(training[0])} is in training"
+        else:
+            ahead = ""
         place = run.place + len(training)
-        in_line = ORDINALS[place - 1] if place <= len(ORDINALS) else f"number {place}"
+        if place <= len(ORDINALS):
+            in_line = ORDINALS[place - 1]
+        else:
+            in_line = f"number {place}"
         return f"Waiting, {in_line} in line{ahead}."
     at = f"Step {run.step.step:,}" if run.step else "Step 0"
     if run.recipe is not None and run.recipe.steps:
@@ -273,13 +278,14 @@ def headline(run: WatchedRun) -> str:
             )
         return f"{at} · {duration(run.step.seconds_left)} left"
     if run.status.state == "finished":
-        took = "" if run.card.seconds is None else f" in {duration(run.card.seconds)}"
+        if run.card.seconds is None:
+            took = ""
+        else:
+            took = f" in {duration(run.card.seconds)}"
         how = "Finished, but it diverged" if run.diverged else "Finished"
-        return (
-            f"{how}."
-            if run.card.steps is None
-            else f"{how}: {counted(run.card.steps, 'step')}{took}."
-        )
+        if run.card.steps is None:
+            return f"{how}."
+        return f"{how}: {counted(run.card.steps, 'step')}{took}."
     return f"{at}. {STATES[run.status.state]}"
 
 
@@ -348,7 +354,9 @@ def _beside(run: WatchedRun) -> list[str]:
 
 def _until(run: WatchedRun) -> int | None:
     """The step at which the run will end, if that is known."""
-    return run.recipe.steps if run.recipe else None
+    if run.recipe:
+        return run.recipe.steps
+    return None
 
 
 def draw_accuracy(run: WatchedRun) -> Drawn | None:
@@ -386,16 +394,16 @@ def numbers_line(run: WatchedRun) -> str:
     loss = card.validation_loss if last is None else last.loss
     if loss is not None:
         # When it was measured, and on how much of the data.
-        when = (
-            f" after {counted(last.step, 'step')}"
-            if last and step and step.step > last.step
-            else ""
-        )
+        if last and step and step.step > last.step:
+            when = f" after {counted(last.step, 'step')}"
+        else:
+            when = ""
         if last and last.share is not None and last.share < 1:
             when += f" on {percent(last.share)} of the data held out"
-        perplexity = (
-            "" if kind.guesses == "label" else f", perplexity {curves.perplexity_in_words(loss)}"
-        )
+        if kind.guesses == "label":
+            perplexity = ""
+        else:
+            perplexity = f", perplexity {curves.perplexity_in_words(loss)}"
         parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{when}")
     if card.floor is not None:
         parts.append(f"floor {card.floor:.3f}")
@@ -445,7 +453,10 @@ def show_sample(run: WatchedRun) -> None:
     elif is_short:
         task = task_of(run.card.source)
         plainly = task.as_people_write(text.strip()) if task else ""
-        never = "" if task and not task.is_new else ", from a sequence it was never trained on"
+        if task and not task.is_new:
+            never = ""
+        else:
+            never = ", from a sequence it was never trained on"
         st.caption(
             f"The first part is given{never}; the model wrote the rest."
             + (f" As people write it: {escaped(plainly)}." if plainly else "")

@@ -68,7 +68,9 @@ class WatchedRun:
         """All that is known of the run that was begun together with it, if there is one."""
         name = self.card.twin
         try:
-            return None if name is None or name == self.name else watched_run(name)
+            if name is None or name == self.name:
+                return None
+            return watched_run(name)
         except checkpoints.CheckpointError:  # it was deleted, or renamed
             return None
 
@@ -127,7 +129,9 @@ def _most_interesting(names: Sequence[str]) -> str:
     own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
     if own:
         return max(own, key=lambda folder: (folder / "status.json").stat().st_mtime).name
-    return frame.default_model() if frame.default_model() in names else names[0]
+    if frame.default_model() in names:
+        return frame.default_model()
+    return names[0]
 
 
 def watched_run(name: str) -> WatchedRun:

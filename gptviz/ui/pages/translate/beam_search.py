@@ -49,7 +49,10 @@ def ask_beams(subject: Subject) -> Asked[Beams]:
         )
     special_tokens_of(subject)  # the page stops where nothing can be searched
     config = subject.lm.model.config
-    longest = longest_answer(config) if longest_answer(config) < config.context_length else None
+    if longest_answer(config) < config.context_length:
+        longest = longest_answer(config)
+    else:
+        longest = None
     how = {"width": width, "longest": longest, "length_penalty": penalty}
     return ask(subject, writing.beams, "Searching", text=subject.text, **how)
 

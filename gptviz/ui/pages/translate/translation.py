@@ -78,7 +78,10 @@ def warn_of_unknown_words(subject: Subject) -> None:
     if not unknown:
         return
     named = ", ".join(in_quotes(word[:40]) for word in unknown[:MOST_NAMED])
-    more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
+    if len(unknown) > MOST_NAMED:
+        more = f" and {len(unknown) - MOST_NAMED} more"
+    else:
+        more = ""
     is_single = len(unknown) == 1
     controls.notices().warning(
         f"{named}{more}: {'this word occurs' if is_single else 'these words occur'} in none of "
@@ -121,11 +124,9 @@ def _known_words(source: str) -> frozenset[str]:
     trained, held_out = data.sources(LOOKED_THROUGH)
     known = frozenset(word for text in trained for word in words(text))
     others = [word for text in held_out for word in words(text)]
-    return (
-        known
-        if others and sum(word in known for word in others) >= KNOWN_SHARE * len(others)
-        else frozenset()
-    )
+    if others and sum(word in known for word in others) >= KNOWN_SHARE * len(others):
+        return known
+    return frozenset()
 
 
 def sampling_control() -> Sampling | None:
@@ -224,11 +225,9 @@ def limit(subject: Subject) -> str:
     tokens.
     """
     config = subject.lm.model.config
-    return (
-        "are shown here"
-        if longest_answer(config) < config.context_length
-        else "this model’s table of positions has places for"
-    )
+    if longest_answer(config) < config.context_length:
+        return "are shown here"
+    return "this model’s table of positions has places for"
 
 
 # Two entries, as of `attention.view`: patterns may take hundreds of MB. Shared by all sessions:
@@ -334,7 +333,9 @@ def _one_wrong(translation: Translation) -> tuple[str, int] | None:
     if not likely:
         return None
     text = tokens.decode([*answer[:place], likely[0], *answer[place + 1 :]][: most - 1])
-    return (text, place) if len(tokens.encode_answer(text).ids) > place else None
+    if len(tokens.encode_answer(text).ids) > place:
+        return (text, place)
+    return None
 
 
 def links() -> None:

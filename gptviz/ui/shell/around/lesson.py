@@ -85,7 +85,12 @@ class OpenLesson:
         """
         asked = self.lesson.steps[self.step].questions[number]
         is_first = (self.step, number) not in self.done
-        became = RIGHT if right else HINTED if asked.hint and is_first else WRONG
+        if right:
+            became = RIGHT
+        elif asked.hint and is_first:
+            became = HINTED
+        else:
+            became = WRONG
         return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): became})
 
     @property
@@ -120,11 +125,10 @@ class OpenLesson:
         steps up to this one.
         """
         pages = [step.page for step in self.lesson.steps[: self.step + 1] if step.page is not None]
-        page = (
-            with_model(pages[-1], self.lesson)
-            if pages
-            else PageState("home", {"model": self.lesson.model})
-        )
+        if pages:
+            page = with_model(pages[-1], self.lesson)
+        else:
+            page = PageState("home", {"model": self.lesson.model})
         return address_of(page.page, {**page.query, **self.state})
 
 
@@ -152,7 +156,10 @@ def opened() -> OpenLesson | None:
     lesson = lessons().lessons.get(asked[LESSON])
     if lesson is None:
         return None
-    number = int(asked[STEP]) if re.fullmatch(r"[0-9]{1,3}", asked[STEP]) else 1
+    if re.fullmatch(r"[0-9]{1,3}", asked[STEP]):
+        number = int(asked[STEP])
+    else:
+        number = 1
     answered = _DONE.findall(asked[DONE])[:MOST_ANSWERS]
     done = {(int(step) - 1, int(number) - 1): became for step, number, became in answered}
     return OpenLesson(lesson, min(max(number, 1), len(lesson.steps)) - 1, done)
@@ -238,19 +245,25 @@ def panel() -> bool:
 def step_on_screen() -> str | None:
     """The name of the open step, None without a lesson."""
     open_lesson = opened()
-    return None if open_lesson is None else f"{open_lesson.lesson.name}.{open_lesson.step}"
+    if open_lesson is None:
+        return None
+    return f"{open_lesson.lesson.name}.{open_lesson.step}"
 
 
 def done_on_screen() -> str:
     """The name of the open lesson if it is done, else an empty text."""
     open_lesson = opened()
-    return open_lesson.lesson.name if open_lesson is not None and open_lesson.is_done else ""
+    if open_lesson is not None and open_lesson.is_done:
+        return open_lesson.lesson.name
+    return ""
 
 
 def _number(lesson: Lesson) -> str:
     """The number of a lesson in the list, before its title."""
     names = list(lessons().lessons)
-    return f"{names.index(lesson.name) + 1} " if lesson.name in names else ""
+    if lesson.name in names:
+        return f"{names.index(lesson.name) + 1} "
+    return ""
 
 
 def first() -> None:
@@ -462,7 +475,10 @@ def _ways(open_lesson: OpenLesson) -> None:
         ways.append(("Back", open_lesson.at(open_lesson.step - 1).address, "prev"))
     ways.append(("This step's page", open_lesson.address, "self"))
     every = list(lessons().lessons.values())
-    after = every[every.index(open_lesson.lesson) + 1 :] if open_lesson.lesson in every else []
+    if open_lesson.lesson in every:
+        after = every[every.index(open_lesson.lesson) + 1 :]
+    else:
+        after = []
     if open_lesson.step + 1 < len(open_lesson.lesson.steps):
         ways.append(("Next", open_lesson.at(open_lesson.step + 1).address, "next"))
     elif after:

@@ -20,7 +20,9 @@ def page_after(page: Page, kind: Kind) -> Page | None:
     """The page to read after `page`, None after the last."""
     order = [page for page in PAGES.values() if kind in page.kinds]
     after = order[order.index(page) + 1 :] if page in order else order
-    return after[0] if after else None
+    if after:
+        return after[0]
+    return None
 
 
 def next_step() -> None:

@@ -33,7 +33,9 @@ def _mode() -> str:
     shown to one.
     """
     asked = st.query_params.get(PRESENT, st.session_state.get(PRESENT, ""))
-    return asked if asked in (LARGE, VIEW_ONLY) else ""
+    if asked in (LARGE, VIEW_ONLY):
+        return asked
+    return ""
 
 
 def is_presenting() -> bool:
@@ -50,7 +52,9 @@ def is_view_only() -> bool:
 
 def state() -> dict[str, str]:
     """Its values in a link to another page."""
-    return {PRESENT: _mode()} if is_presenting() else {}
+    if is_presenting():
+        return {PRESENT: _mode()}
+    return {}
 
 
 def _switch(mode: str) -> None:

@@ -120,7 +120,9 @@ def in_code(value: object) -> str:
     """A setting in the lines of Python that a page prints; the passages of books are not written
     out.
     """
-    return "gptviz.text.passages()" if value == passages() else repr(value)
+    if value == passages():
+        return "gptviz.text.passages()"
+    return repr(value)
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)

@@ -107,7 +107,10 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         key = edits.edited(key, default, bar)
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
-        other = "another model" if step is None else "another step or model"
+        if step is None:
+            other = "another model"
+        else:
+            other = "another step or model"
         st.error(
             f"{escaped(str(error))}. Choose {other} above."
             if str(error)
@@ -121,7 +124,10 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt, is_main=True)
     if needs_prompt and subject.kind.continues:
         subject = _read_in_seconds(subject)
-    model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
+    if key.step is None:
+        model = key.title
+    else:
+        model = f"{key.title}, step {key.step:,}"
     changed = [f"edits: {', '.join(key.edits)}"] if key.edits else []
     say_below_titles(
         model, subject.prompt if needs_prompt else "", [frame.current_page().title, *changed]

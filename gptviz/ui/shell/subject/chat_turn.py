@@ -33,11 +33,9 @@ class Frame:
             and (self.before or self.after)
         )
         long_enough = len(prompt) >= len(self.before) + len(self.after)
-        return (
-            prompt[len(self.before) : len(prompt) - len(self.after)]
-            if is_turn and long_enough
-            else None
-        )
+        if is_turn and long_enough:
+            return prompt[len(self.before) : len(prompt) - len(self.after)]
+        return None
 
 
 def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
@@ -87,11 +85,9 @@ def _frame(template: str, tokens: tuple[tuple[str, str], ...]) -> Frame:
         )
     except ChatError as error:
         return Frame(problem=str(error))
-    return (
-        Frame(before, after)
-        if message
-        else Frame(problem="the chat template leaves the message out")
-    )
+    if message:
+        return Frame(before, after)
+    return Frame(problem="the chat template leaves the message out")
 
 
 def _fill(chat: ChatTemplate, message: str) -> None:

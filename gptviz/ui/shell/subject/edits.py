@@ -181,7 +181,9 @@ def strength_of(texts: Iterable[str], unit: str = ADAPTER, usual: float = TUNED)
     from gptviz.interp.changing.edits import strength
 
     asked_for = next((text for text in texts if text.partition("=")[0] == unit), None)
-    return usual if asked_for is None or (at := strength(asked_for)) is None else at
+    if asked_for is None or (at := strength(asked_for)) is None:
+        return usual
+    return at
 
 
 def text_box(default: str) -> str:
@@ -209,11 +211,10 @@ def warn_of_refused(name: str, fitted: Fitting) -> None:
         lines = "".join(f"\n- {escaped(line)}" for line in shown) + (
             f"\n- and {more:,} more" if more > 0 else ""
         )
-        these = (
-            "This edit is"
-            if len(fitted.rejected) == 1
-            else f"{counted(len(fitted.rejected), 'edit').capitalize()} are"
-        )
+        if len(fitted.rejected) == 1:
+            these = "This edit is"
+        else:
+            these = f"{counted(len(fitted.rejected), 'edit').capitalize()} are"
         controls.notices().warning(
             f"{these} left out, and {escaped(name)} is shown without:{lines}",
             icon=":material/edit_off:",
@@ -227,7 +228,10 @@ def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], def
     Returns the reference text that was typed; empty if none was.
     """
     typed = ""
-    of = f"{len(fitted.edits)} of " if len(fitted.edits) < len(texts) else ""
+    if len(fitted.edits) < len(texts):
+        of = f"{len(fitted.edits)} of "
+    else:
+        of = ""
     some = of + counted(len(texts), "edit")
     with st.container(
         horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"

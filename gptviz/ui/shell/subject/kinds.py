@@ -24,7 +24,9 @@ BEST: dict[Kind, str] = {
 def kind_of(folder: Path | None) -> Kind | None:
     """The kind of the model in `folder`, if one can be read there."""
     config = config_of(folder)
-    return None if config is None else config.kind
+    if config is None:
+        return None
+    return config.kind
 
 
 def kind_said(folder: Path | None) -> Kind | None:

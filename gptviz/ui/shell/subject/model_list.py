@@ -75,17 +75,27 @@ def line_about(folder: Path) -> str:
         plan = PLANS.get(checkpoints.read_card(folder).plan or "")
     except checkpoints.CheckpointError:
         plan = None
-    about = said_by_card(folder) if plan is None or is_own(folder) else plan.sentence
-    return f"{adapter}: {about}" if (adapter := about_adapter(folder)) else about
+    if plan is None or is_own(folder):
+        about = said_by_card(folder)
+    else:
+        about = plan.sentence
+    if adapter := about_adapter(folder):
+        return f"{adapter}: {about}"
+    return about
 
 
 def about_adapter(folder: Path) -> str:
     """The adapter in `folder` in a few words; empty if it is none."""
     try:
-        adapter = checkpoints.read_adapter(folder) if checkpoints.is_adapter(folder) else None
+        if checkpoints.is_adapter(folder):
+            adapter = checkpoints.read_adapter(folder)
+        else:
+            adapter = None
     except checkpoints.CheckpointError:
         return ""
-    return "" if adapter is None else f"LoRA adapter on {adapter.base[:80]}, rank {adapter.rank}"
+    if adapter is None:
+        return ""
+    return f"LoRA adapter on {adapter.base[:80]}, rank {adapter.rank}"
 
 
 def said_by_card(folder: Path) -> str:
@@ -116,7 +126,10 @@ def imported(card: Card) -> list[str]:
     """
     if card.family is None:
         return []
-    source = [f"from {card.imported_from[:200]}"] if card.imported_from else []
+    if card.imported_from:
+        source = [f"from {card.imported_from[:200]}"]
+    else:
+        source = []
     return [
         card.family[:40],
         *source,

@@ -60,7 +60,9 @@ class ModelKey:
     @property
     def title(self) -> str:
         """Its name in pictures, with the number of its edits."""
-        return f"{self.name}, {counted(len(self.edits), 'edit')}" if self.edits else self.name
+        if self.edits:
+            return f"{self.name}, {counted(len(self.edits), 'edit')}"
+        return self.name
 
     @property
     def unedited(self) -> ModelKey:
@@ -104,7 +106,9 @@ class Subject:
         """
         # uncut there is an end token more
         is_cut = self.kind.has_source and len(self.encoding.ids) >= len(self.seen)
-        return self.lm.tokenizer.decode(self.seen) if is_cut else self.prompt
+        if is_cut:
+            return self.lm.tokenizer.decode(self.seen)
+        return self.prompt
 
     @property
     def on_task(self) -> bool:
@@ -153,7 +157,9 @@ def language_model(key: ModelKey) -> LanguageModel:
         return _edited(key)
     if key.step is not None:
         return _snapshots()(key)
-    return _small_model(key) if _is_small(key) else _large_model(key)
+    if _is_small(key):
+        return _small_model(key)
+    return _large_model(key)
 
 
 # To quantise the weights of a large model takes seconds.
@@ -225,7 +231,10 @@ gives_way(_give_way)
 def load_call(lm: LanguageModel) -> str:
     """The call that opens this model, with its edits, as the code below a figure shows it."""
     step = "" if lm.step is None else f", step={lm.step}"
-    precision = "" if lm.precision == STORED else f", precision={lm.precision!r}"
+    if lm.precision == STORED:
+        precision = ""
+    else:
+        precision = f", precision={lm.precision!r}"
     opened = f"gptviz.load({lm.name!r}{step}{precision})"
     if not lm.edits:
         return opened

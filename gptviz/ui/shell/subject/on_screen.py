@@ -25,7 +25,9 @@ def query() -> str:
     """
     known = page_and_query()
     at, heard = st.session_state.get(HEARD, (None, ""))
-    return heard if at == known else known[1]
+    if at == known:
+        return heard
+    return known[1]
 
 
 def _hear(said: str) -> None:

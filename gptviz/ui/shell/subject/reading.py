@@ -17,7 +17,9 @@ def capacity(lm: LanguageModel) -> int:
     has to hold the end token.
     """
     context = lm.model.config.context_length
-    return context - 1 if _end_tokens(lm) else context
+    if _end_tokens(lm):
+        return context - 1
+    return context
 
 
 def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:

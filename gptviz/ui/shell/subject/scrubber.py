@@ -76,7 +76,9 @@ def scrubber(folder: Path, card: Card, about: Any) -> int | None:
     )
     about.caption(readout(chosen, card), help=ABOUT, width="content")
     PLAYER.go_on(options, chosen)
-    return None if chosen == LAST else int(chosen)
+    if chosen == LAST:
+        return None
+    return int(chosen)
 
 
 def without_snapshots() -> None:
@@ -106,11 +108,10 @@ def readout(chosen: str, card: Card) -> str:
     at, loss, accuracy = measurement
     about = "" if at == step else "≈ "
     # Perplexity is about choosing a next token: it has no meaning for a classifier.
-    how_good = (
-        f"perplexity {math.exp(min(loss, 50)):.3g}"
-        if card.labels is None or accuracy is None
-        else f"{percent(accuracy)} right"
-    )
+    if card.labels is None or accuracy is None:
+        how_good = f"perplexity {math.exp(min(loss, 50)):.3g}"
+    else:
+        how_good = f"{percent(accuracy)} right"
     return f"Step {step:,}: loss {about}{power(loss)}, {how_good}"
 
 
@@ -153,7 +154,9 @@ def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
 
 def as_saved_last(key: ModelKey) -> ModelKey:
     """The same model as it was saved last."""
-    return key if key.step is None else at_step(key, None)
+    if key.step is None:
+        return key
+    return at_step(key, None)
 
 
 def same_at_every_step(
