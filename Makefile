@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app help install test test-rest test-all test-browsers test-versions goldens check check-js browser dist screenshots site gallery soak \
+.PHONY: app help install quick test test-rest test-all test-browsers test-versions goldens check check-js browser dist screenshots site gallery soak \
 	benchmark benchmark-long checkpoints clean
 
 app: install ## open the app in a browser
@@ -37,6 +37,9 @@ endef
 
 test: $(VENV)/installed-dev browser ## set up everything, a browser too, and run the tests that a change may break
 	$(call TESTS_AND_CHECK,-m "not full")
+
+quick: $(VENV)/installed-dev ## check, and the tests of what was changed since the last commit and of what imports it
+	$(call TESTS_AND_CHECK,-m "not full" $$($(RUN) -m tests.quick))
 
 test-rest: $(VENV)/installed-dev browser ## the tests that test leaves out
 	$(TESTS) -m full

@@ -260,24 +260,29 @@ class Queue:
                 ):
                     request_stop(folder, self._stop_requests[name])
                 continue
-            del self._processes[name]
-            self._stop_requests.pop(name, None)
-            if folder.exists():
-                clear_stop_request(folder)
-                # The process may have ended without writing a status itself.
-                state = read_status(folder).state
-                error = _last_error(folder, process.returncode)
-                if state == "interrupted":
-                    write_status(
-                        folder,
-                        "interrupted",
-                        f"{error}; it can be resumed from the last state saved",
-                    )
-                elif state == "waiting":
-                    write_status(folder, "failed", f"it could not begin: {error}")
+            try:
+                self._say_how_it_ended(name, process.returncode)
+            finally:
+                # last, so that who sees it gone sees its state too
+                del self._processes[name]
         if not self._closed:
             for name in self._next():
                 self._start(name)
+
+    def _say_how_it_ended(self, name: str, code: int) -> None:
+        """Write the state of a run whose process has ended without writing one itself."""
+        folder = self.root / name
+        self._stop_requests.pop(name, None)
+        if not folder.exists():
+            return
+        clear_stop_request(folder)
+        state = read_status(folder).state
+        error = _last_error(folder, code)
+        if state == "interrupted":
+            why = f"{error}; it can be resumed from the last state saved"
+            write_status(folder, "interrupted", why)
+        elif state == "waiting":
+            write_status(folder, "failed", f"it could not begin: {error}")
 
     def _next(self) -> list[str]:
         """The runs that begin now: the first that waits, if there is room, and the twin of a run
