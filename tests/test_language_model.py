@@ -22,6 +22,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.changing.attribution_patching import preview
 from gptviz.interp.changing.patching import PromptPair, patch
 from gptviz.interp.reading import fitted_lens
+from gptviz.interp.units.head_scores import Stack
 from gptviz.language_model.data import rows_to_fit
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints
@@ -612,3 +613,64 @@ def test_copies_of_a_text_are_not_held_out_of_a_direction(tiny_model: TinyModel)
     away = ["a bed"] * 5 + ["fed"] * 2
     assert math.isnan(lm.direction(toward, away).separated)
     assert lm.turned(lm.direction(toward, away).name, toward, away) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["mine", "windowed", "judge"])
+def test_the_attention_of_a_text_is_that_of_its_trace_without_what_masks_forbid(
+    name: str, tiny_model: TinyModel
+) -> None:
+    tiny_model("mine")
+    tiny_model("windowed", window=2, window_pattern="wf")
+    tiny_model("judge", mask="full", head="mean", n_label=2)
+    lm = gptviz.load(name)
+    found, trace = lm.attention("the fox"), lm.trace("the fox")
+    assert [axis.name for axis in found.axes[:2]] == ["block", "head"]
+    assert [axis.labels for axis in found.axes[2:]] == 2 * [tuple("the␣fox")]
+    for block, own in enumerate(found.values):
+        pattern = trace[f"blocks.{block}.attention.pattern"][0].numpy()
+        np.testing.assert_array_equal(np.nan_to_num(own), pattern)
+        for query, key in product(range(7), repeat=2):
+            far = name == "windowed" and block == 0 and query - key >= 2
+            hidden = name != "judge" and (key > query or far)
+            assert np.isnan(own[:, query, key]).all() == hidden
+    np.testing.assert_allclose(np.nansum(found.values, -1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder", "cross"])
+def test_of_two_stacks_each_has_its_attention(stack: Stack) -> None:
+    lm = gptviz.load("seq2seq")
+    found = lm.attention("may 1977", "1977", stack=stack)
+    name = {
+        "encoder": "encoder.blocks.0.attention",
+        "decoder": "blocks.0.attention",
+        "cross": "blocks.0.cross_attention",
+    }
+    pattern = lm.trace("may 1977", target="1977")[f"{name[stack]}.pattern"]
+    np.testing.assert_array_equal(np.nan_to_num(found.values[0]), pattern[0].numpy())
+    read = tuple(lm.tokenizer.label(token) for token in lm.source("may 1977").tolist())
+    written = (lm.tokenizer.label(lm.special_tokens.start), *"1977")
+    assert found.axes[-2].labels == (read if stack == "encoder" else written)
+    assert found.axes[-1].labels == (written if stack == "decoder" else read)
+
+
+def test_the_likeliest_next_tokens_come_first(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model())
+    found = lm.next_token("the fox", top=4)
+    expected = lm.trace("the fox")["logits"][0, -1].softmax(-1).sort(descending=True)
+    np.testing.assert_allclose(found.values, expected.values[:4], rtol=1e-5)
+    assert found.axes[0].labels == tuple(map(lm.tokenizer.label, expected.indices[:4].tolist()))
+
+
+def test_a_map_of_embeddings_is_their_projection_and_two_models_are_compared_by_their_guesses(
+    tiny_model: TinyModel,
+) -> None:
+    lm = gptviz.load(tiny_model())
+    rows = lm.model.embed.weight.detach()
+    u, s, _ = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
+    points = torch.from_numpy(lm.embeddings().points.values).abs()
+    torch.testing.assert_close(points, (u * s)[:, :2].abs(), atol=1e-4, rtol=1e-4)
+    both = lm.compare(lm.edited("blocks.0.mlp"), "the fox")
+    before, after = (
+        one.trace("the fox")["logits"][0, -1].softmax(-1) for one in (lm, lm.edited("blocks.0.mlp"))
+    )
+    np.testing.assert_allclose(both.difference.values, after - before, atol=1e-6)

@@ -108,6 +108,7 @@ def arguments(lm: LanguageModel, folder: Path) -> dict[str, Callable[[], Any]]:
     return {
         **dict.fromkeys(("prompt", "clean"), lambda: PROMPT),
         "word": lambda: 3,
+        "compare.other": lambda: lm,
         "corrupted": lambda: "the dog sees",
         "text": lambda: PROMPT,
         "texts": lambda: [PROMPT, "the dog"],

@@ -59,6 +59,10 @@ class LanguageModel(LoadedModel):
     """
 
     # What it makes of a text.
+    attention = reading.attention
+    next_token = reading.next_token
+    compare = reading.compare
+    embeddings = reading.embeddings
     classify = reading.classify
     probabilities = reading.probabilities
     stream = reading.stream

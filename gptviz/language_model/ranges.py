@@ -18,6 +18,7 @@ RANGES = {
     **dict.fromkeys(("steps", "size", "k", "width", "longest"), whole(1, LONGEST)),
     **dict.fromkeys(("most", "top", "count", "last"), whole(1, MOST)),
     **dict.fromkeys(("block", "position", "slide", "drafted"), whole()),
+    "dimensions": whole(2, 3),
     "held_out": whole(0, MOST),
     "seed": whole(-(2**63), 2**63 - 1),
     "cost": real(0, LONGEST),

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Literal
+
+import numpy as np
 
 from gptviz.data.classification import padded
-from gptviz.interp.compare import Side
+from gptviz.interp.compare import Compared, Side
+from gptviz.interp.compare import next_token as both_next
 from gptviz.interp.explaining import context_use as use
-from gptviz.interp.reading import embeddings
+from gptviz.interp.reading import attention as attending
+from gptviz.interp.reading import cross_attention
+from gptviz.interp.reading import embeddings as embedding
 from gptviz.interp.reading import positions as of_positions
 from gptviz.interp.reading import waves as clock
 from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs
 from gptviz.interp.reading.costs import costs as compute_costs
+from gptviz.interp.reading.embeddings import Projection
 from gptviz.interp.reading.experts import routing
 from gptviz.interp.reading.fitted_lens import LensKind
 from gptviz.interp.reading.lens import Course, Lens
@@ -22,7 +29,7 @@ from gptviz.interp.reading.lens import lens as compute_lens
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.interp.reading.stream import stream as compute_stream
 from gptviz.interp.units.head_scores import Stack
-from gptviz.labelled_array import Float64Array, LabelledArray
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
 from gptviz.model import Transformer
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.fields import check_number, whole
@@ -30,10 +37,89 @@ from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
 
+from .changing import guess
 from .core import LoadedModel, stack_of
 from .fitted import fitted_lens, kept_lens
 from .ranges import check_numbers
 from .units import repeats_of
+
+
+@check_numbers
+def attention(
+    lm: LoadedModel, prompt: str, target: str | None = None, *, stack: Stack = "decoder"
+) -> LabelledArray:
+    """The attention of every head over a text, [block, head, query, key]: how each query shares it
+    among the keys, 1 in all; NaN where a mask forbids a query to look.
+
+    Args:
+        stack: whose heads these are; as "cross", the queries stand in what an encoder–decoder
+            writes, the keys in what it reads.
+    """
+    read, encoded = lm.inputs(prompt, target)
+    ids = read.tolist()
+    source = [] if encoded is None else encoded.tolist()
+    model = stack_of(lm, stack)
+    queries = source if stack == "encoder" else ids
+    names = attending.QUERY, attending.KEY
+    if stack == "cross":
+        seen = cross_attention.read(model, source, ids).cross
+        names = cross_attention.WRITES, cross_attention.SOURCE
+    else:
+        beside = source if stack == "decoder" else []
+        seen = attending.patterns(model, queries, beside or None)
+    keys = source if stack == "cross" else queries
+
+    # what a mask forbids is no share of 0
+    values = np.stack(seen.blocks)
+    for block, shares in enumerate(values):
+        if (hidden := seen.blocked_in(block)) is not None:
+            shares[:, hidden] = np.nan
+
+    tokens = [tuple(map(lm.tokenizer.label, some)) for some in (queries, keys)]
+    heads = numbered("block", len(values)), numbered("head", seen.n_head)
+    axes = (*heads, *map(Axis, names, tokens))
+    return LabelledArray(values, axes, attending.UNIT)
+
+
+@check_numbers
+def next_token(lm: LoadedModel, prompt: str, *, top: int = 10) -> LabelledArray:
+    """The `top` likeliest tokens after a text, or labels of it, with their probabilities, the
+    likeliest first. Of an encoder–decoder, the first token of its answer.
+    """
+    probabilities = guess(lm, prompt).probabilities
+    likeliest = np.argsort(-probabilities, kind="stable")[:top]
+    labels = tuple(map(lm.answer_space.label, likeliest.tolist()))
+    return LabelledArray(
+        probabilities[likeliest], (Axis(lm.answer_space.noun, labels),), "probability"
+    )
+
+
+@check_numbers
+def embeddings(
+    lm: LoadedModel,
+    space: Literal["embedding", "unembedding"] = "embedding",
+    *,
+    method: str = "PCA",
+    dimensions: int = 2,
+    seed: int = 0,
+) -> Projection:
+    """A map of the vectors of all tokens: see `gptviz.interp.reading.embedding.project`. Its
+    `points` are [token, component].
+    """
+    rows = embedding.vectors(lm.model, space)
+    return embedding.project(rows, lm.tokenizer.labels(), method, dimensions, seed)
+
+
+@check_numbers
+def compare(
+    lm: LoadedModel, other: LoadedModel, prompt: str, other_prompt: str | None = None
+) -> Compared:
+    """The probability of every token to come next after a text, in this model and in another one;
+    the same one may read another text, or have edits. `gptviz.interp.compare` compares more of
+    `lm.side(prompt)`.
+    """
+    asked = prompt if other_prompt is None else other_prompt
+    return both_next(side(lm, prompt), side(other, asked))
 
 
 @check_numbers
@@ -172,9 +258,9 @@ def nearest(lm: LoadedModel, word: str | int, count: int = 5) -> dict[str, float
     of `word`, and the cosines.
     """
     special = {token for token in range(lm.tokenizer.vocab_size) if lm.tokenizer.is_special(token)}
-    rows = embeddings.vectors(lm.model, "embedding")
+    rows = embedding.vectors(lm.model, "embedding")
     token = lm.token(word)
-    near = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
+    near = embedding.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
     cosines = zip(near.ids, near.similarity.values.tolist(), strict=True)
     return dict(
         islice(
