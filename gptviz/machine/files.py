@@ -5,6 +5,7 @@ leaves the old one. In the user's folder nothing is written for a visitor who on
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache, wraps
@@ -22,6 +23,7 @@ T = TypeVar("T")
 DEVICE = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE
 )
+JUST_USED = 10.0  # seconds within which a file need not be renewed again
 PATIENCE = 10.0  # seconds to wait for a lock that nobody else should hold
 _LOCK_FILE = re.compile(r"(?P<stem>\.(?P<name>.+)-[0-9a-f]{8})\.lock")
 
@@ -94,9 +96,11 @@ def scratch_folder(name: str) -> Iterator[Path]:
 
 
 def renew(path: Path) -> None:
-    """Let a file count as used last, unless it is read for a visitor who only reads."""
-    if not hosting().read_only:
-        with suppress(OSError):
+    """Let a file count as used last, unless it is read for a visitor who only reads. What was used
+    a moment ago counts so already.
+    """
+    with suppress(OSError):
+        if not hosting().read_only and abs(time.time() - path.stat().st_mtime) > JUST_USED:
             os.utime(path)
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from gptviz.machine.bounded import read_regular
-from gptviz.machine.files import home, in_place_of, length_of, renew, written
+from gptviz.machine.files import home, in_place_of, kept_until_written, length_of, renew, written
 from gptviz.machine.hosting import hosting
 from gptviz.machine.location import BUNDLED
 from gptviz.machine.memory import in_bytes
@@ -25,6 +25,8 @@ from .checkpoints import DICTIONARY
 # The most bytes of one file, and of all together.
 MOST_OF_ONE = 600 * 2**20
 MOST_BYTES = 2**31
+# The files whose tensors stay in memory while they are the same: the last ones.
+MOST_OPEN = 4
 # What is fitted for visitors who only read is in memory until the server ends: the last ones, of
 # about so many bytes.
 MOST_IN_MEMORY = 2**30
@@ -50,7 +52,7 @@ def kept(digest: str) -> dict[str, Tensor]:
     if digest in _in_memory:
         return dict(_in_memory[digest])
     renew(path := _path(digest))
-    return _read(path)
+    return dict(_read(path))
 
 
 def shipped(name: str) -> dict[str, Tensor]:
@@ -58,10 +60,12 @@ def shipped(name: str) -> dict[str, Tensor]:
     none where there are none.
     """
     if name.endswith(_OF_MODEL):
-        return _read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY)
+        return dict(_read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY))
     return {}
 
 
+# One picture reads the same file for many models with edits.
+@kept_until_written("", most=MOST_OPEN)
 def _read(path: Path) -> dict[str, Tensor]:
     try:
         return load(read_regular(path, MOST_OF_ONE))

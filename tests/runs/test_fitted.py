@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
+import gptviz
 from gptviz.runs import fitted
+from tests.tiny import TinyModel
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -116,6 +118,23 @@ def test_reading_renews_the_age_of_a_lens(home: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(fitted, "MOST_BYTES", 3 * (home / "fitted/a.safetensors").stat().st_size)
     fitted.keep("d", lens())
     assert names(home) == ["a", "c", "d"]
+
+
+def test_one_picture_reads_a_file_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tiny_model: TinyModel
+) -> None:
+    lm = gptviz.load(tiny_model())
+    found = lm.direction(["the fox", "a dog"], ["the dog", "a fox"], block=1)
+    opened: list[Path] = []
+    read = fitted.read_regular
+    monkeypatch.setattr(
+        fitted, "read_regular", lambda path, most: (opened.append(path), read(path, most))[1]
+    )
+    lm.steer("the fox", found.name, 3.0, max_new_tokens=1)
+    assert [path.stem for path in opened] == [found.name]
+    # what is written anew is read anew
+    fitted.keep(found.name, {"other": torch.zeros(3)})
+    assert fitted.kept(found.name).keys() == {"other"}
 
 
 def test_a_full_folder_is_said_with_its_place_and_leaves_all_files(
