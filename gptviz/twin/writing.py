@@ -222,13 +222,14 @@ def _fact(field: str, value: str) -> str:
 
 def values_of(name: str, config: Config, tokenizer: Tokenizer, stops: Stops) -> dict[str, object]:
     """The numbers and expressions of a model."""
-    embedded = 'WEIGHTS["embed.weight"][token]'
+    embedded = ['WEIGHTS["embed.weight"][token]']
     if config.embed_scale != 1:
-        embedded = f"[{config.embed_scale!r} * number for number in {embedded}]"
+        embedded.append(f"[{config.embed_scale!r} * number for number in vector]")
     if POSITIONS[config.positions].acts_on == "embedding":
-        embedded = f"plus({embedded}, position(place))"
+        embedded.append("plus(vector, position(place))")
     if config.embed_norm:
-        embedded = f'norm({embedded}, "embed_norm")'
+        embedded.append('norm(vector, "embed_norm")')
+    *steps, last = embedded
     has_groups = config.key_heads < config.n_head
     return {
         "name": name,
@@ -244,7 +245,7 @@ def values_of(name: str, config: Config, tokenizer: Tokenizer, stops: Stops) -> 
         "ends": set(stops.ends),
         "whole": stops.whole,
         "eps": config.norm_eps or NORMS[config.norm].usual_eps,
-        "embedded": embedded,
+        "embedded": "\n    ".join([*(f"vector = {step}" for step in steps), f"return {last}"]),
         "rotary_base": f"{config.rotary_base:.10g}",
         "slopes": alibi_slopes(config.n_head).tolist(),
         "scale": "HEAD_SIZE**-0.5" if config.scale == config.head_size**-0.5 else config.scale,

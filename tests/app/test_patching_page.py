@@ -13,6 +13,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.interp.changing import patching
 from gptviz.interp.changing.attribution_patching import TRUSTED, Preview, preview
 from gptviz.interp.changing.patching import Patched, PromptPair, patch
 from gptviz.model import Transformer
@@ -217,9 +218,9 @@ def test_a_computation_that_ends_while_the_page_is_drawn_is_shown_whole(
 ) -> None:
     drawing = Event()
 
-    def slow(model: Transformer, pair: PromptPair, what: str) -> Patched:
+    def slow(model: Transformer, pair: PromptPair, what: str, **known: Any) -> Patched:
         assert drawing.wait(PATIENCE)
-        return patch(model, pair, what)
+        return patch(model, pair, what, **known)
 
     def verdict(both: Prompts) -> None:
         """Stands between what the page reads of the computation and the place where it follows
@@ -244,11 +245,11 @@ def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready
     at_work = Event()
     go_on = Event()
 
-    def slow(model: Transformer, pair: PromptPair, what: str) -> Patched:
+    def slow(model: Transformer, pair: PromptPair, what: str, **known: Any) -> Patched:
         if what != maps.BY_HEAD[0]:
             at_work.set()
             assert go_on.wait(PATIENCE)
-        return patch(model, pair, what)
+        return patch(model, pair, what, **known)
 
     monkeypatch.setattr(maps, "patch", slow)
     page().button(key="compute patches").click().run()
@@ -430,3 +431,25 @@ def test_select_boxes_choose_what_a_click_chooses(lm: gptviz.LanguageModel) -> N
     assert f"The output of head {other} of block {block}" in says(at)
     at.selectbox(key="patched map").select(None).run()
     assert "cell" not in at.query_params
+
+
+def test_the_unpatched_pair_is_run_once_for_all_heatmaps(
+    lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[Any] = []
+    run = patching._pass
+
+    def counted(model: Transformer, pair: PromptPair, patches: Any) -> list[float]:
+        passes.append(patches)
+        return run(model, pair, patches)
+
+    monkeypatch.setattr(patching, "_pass", counted)
+    pair = lm.pair("a cab", "a bab")
+    computing = maps.begin(model_key(lm.name, "cpu"), pair)
+    assert computing.wait(PATIENCE)
+    assert len(computing.results) > 2
+    assert passes.count([[]]) == 1
+    for name, found in computing.results.items():
+        again = patch(lm.model, pair, name)
+        assert (found.clean, found.corrupted) == (again.clean, again.corrupted)
+        np.testing.assert_allclose(found.answers, again.answers, atol=1e-5)

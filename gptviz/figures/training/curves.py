@@ -407,9 +407,11 @@ def scale(name: str, log: bool) -> dict[str, Any]:
         return look | ({"rangemode": "tozero"} if steps else {})
     # Steps go over several decades: 1, 2, 5, 10 … 1k; a loss mostly stays within one, where plotly
     # finds better places.
-    return (
-        look | {"type": "log"} | ({"dtick": "D2", "tickformat": "~s"} if steps else {"nticks": 8})
-    )
+    look["type"] = "log"
+    if steps:
+        # there is no part of a step, however few of them are known yet
+        return look | {"dtick": "D2", "tickformat": "~s", "minallowed": 0}
+    return look | {"nticks": 8}
 
 
 def _reach(until: float | None, log_steps: bool) -> dict[str, Any]:

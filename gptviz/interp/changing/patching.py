@@ -176,15 +176,25 @@ def is_difference(clean: float, corrupted: float) -> bool:
     return abs(clean - corrupted) > ROUNDING * max(1.0, abs(clean), abs(corrupted))
 
 
-def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patched:
+def patch(
+    model: Transformer,
+    pair: PromptPair,
+    what: str = "resid_pre",
+    *,
+    unpatched: tuple[float, float] | None = None,
+) -> Patched:
     """Patch every piece of the quantity `what` in each block, one at a time; a ValueError if model
     or prompts do not fit.
+
+    Args:
+        unpatched: the answers to the clean and to the corrupted prompt, where another quantity of
+            the same pair was patched before; computed unless given.
     """
     chosen = quantity(what, model.config)
     places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
     cells = _cells(chosen, model.config, pair)
     clean, corrupted, patched = answers(
-        model, pair, [[PatchedPiece(chosen.tap(block), index)] for block, index in cells]
+        model, pair, [[PatchedPiece(chosen.tap(block), index)] for block, index in cells], unpatched
     )
     values = np.full((chosen.blocks(model.config), len(places.labels)), corrupted)
     for cell, answer in zip(cells, patched, strict=True):
@@ -211,10 +221,13 @@ def _cells(chosen: Quantity, config: Config, pair: PromptPair) -> list[tuple[int
 
 
 def answers(
-    model: Transformer, pair: PromptPair, patches: Sequence[Patch]
+    model: Transformer,
+    pair: PromptPair,
+    patches: Sequence[Patch],
+    unpatched: tuple[float, float] | None = None,
 ) -> tuple[float, float, list[float]]:
     """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of
-    the `patches`.
+    the `patches`; the first two are `unpatched`, where they are known.
 
     A patch may replace many pieces at once. Patches that begin in the same or in neighbouring
     blocks share passes. A ValueError as in `patch`, or if the model does not compute what a patch
@@ -222,7 +235,7 @@ def answers(
     """
     check_pair(model, pair)
     with progress.part(0, 1 + len(patches)):
-        clean, corrupted = _pass(model, pair, [[]])
+        clean, corrupted = unpatched or _pass(model, pair, [[]])
     known: dict[int, float] = {}
     order = sorted(range(len(patches)), key=lambda index: _first_block(patches[index]))
     for some in _passes(

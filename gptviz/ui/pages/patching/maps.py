@@ -183,9 +183,12 @@ def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
 
     def compute(results: Results) -> None:
         before = 0
+        unpatched = None
         for quantity, number in zip(chosen, counts, strict=True):
             with progress.part(before, sum(counts), number, doing=quantity.title):
-                results[quantity.name] = patch(model, pair, quantity.name)
+                found = patch(model, pair, quantity.name, unpatched=unpatched)
+            results[quantity.name] = found
+            unpatched = found.clean, found.corrupted
             before += number
 
     return job.begin(("patching", key, pair), "Patching", compute)
