@@ -27,7 +27,7 @@ BUDGET: dict[str, int] = {
     "gptviz/figures": 31_500,
     "gptviz/generate": 11_000,
     "gptviz/interp": 96_700,
-    "gptviz/language_model": 21_800,
+    "gptviz/language_model": 22_300,
     "gptviz/lessons": 13_500,
     "gptviz/machine": 6_500,
     "gptviz/model": 35_500,

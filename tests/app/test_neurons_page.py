@@ -14,6 +14,7 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import plain
 from gptviz.interp.reading.experts import load
 from gptviz.interp.trace import run
+from gptviz.language_model import units
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
@@ -221,7 +222,7 @@ def test_a_text_that_cannot_be_read_is_an_error_that_says_why(
     def rows(*_: object) -> list[torch.Tensor]:
         raise ValueError("the text has nothing that this model can read")
 
-    monkeypatch.setattr(gptviz.LanguageModel, "rows", rows)
+    monkeypatch.setattr(units, "rows", rows)
     at = page(model="mine", text=OWN, own="other than any text before")
     assert any(
         "nothing that this model can read" in error.value.replace("\\", "") for error in at.error
