@@ -35,6 +35,11 @@ LARGE = """(sheet) => {
     };
 }"""
 
+# On a busy machine the last figures of a file come after the first.
+FIGURES_ARE_DRAWN = (
+    "[...document.querySelectorAll('.figure')].every((one) => one.querySelector('.svg-container'))"
+)
+
 
 def print_on_a4(page: Page) -> None:
     """Print the page, which notes how large it is drawn, and show it as it is on the sheet.
@@ -42,6 +47,7 @@ def print_on_a4(page: Page) -> None:
     A sheet is no smaller window: figures are not told that the size has changed, as they are not
     told of a printer's.
     """
+    page.wait_for_function(FIGURES_ARE_DRAWN)
     page.pdf(format="A4")
     page.evaluate(
         "addEventListener('resize', (event) => event.stopImmediatePropagation(), { capture: true })"
@@ -51,6 +57,7 @@ def print_on_a4(page: Page) -> None:
     page.evaluate(
         "new Promise((laidOut) => requestAnimationFrame(() => requestAnimationFrame(laidOut)))"
     )
+    page.wait_for_function(FIGURES_ARE_DRAWN)
 
 
 def check_sheet(page: Page) -> None:
