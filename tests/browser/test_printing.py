@@ -41,23 +41,34 @@ FIGURES_ARE_DRAWN = (
 )
 
 
+# What is told of a new size is told no more once the page stands on paper.
+UNHEARD = """
+const Observer = globalThis.ResizeObserver;
+globalThis.ResizeObserver = class extends Observer {
+    constructor(tell) {
+        super((...sizes) => globalThis.onPaper || tell(...sizes));
+    }
+};
+addEventListener(
+    'resize', (event) => globalThis.onPaper && event.stopImmediatePropagation(), { capture: true }
+);
+"""
+
+
 def print_on_a4(page: Page) -> None:
     """Print the page, which notes how large it is drawn, and show it as it is on the sheet.
 
     A sheet is no smaller window: figures are not told that the size has changed, as they are not
-    told of a printer's.
+    told of a printer's. The page was opened with `UNHEARD`.
     """
     page.wait_for_function(FIGURES_ARE_DRAWN)
+    page.evaluate("globalThis.onPaper = true")
     page.pdf(format="A4")
-    page.evaluate(
-        "addEventListener('resize', (event) => event.stopImmediatePropagation(), { capture: true })"
-    )
     page.emulate_media(media="print")
     page.set_viewport_size({"width": SHEET, "height": 1047})
     page.evaluate(
         "new Promise((laidOut) => requestAnimationFrame(() => requestAnimationFrame(laidOut)))"
     )
-    page.wait_for_function(FIGURES_ARE_DRAWN)
 
 
 def check_sheet(page: Page) -> None:
@@ -74,6 +85,7 @@ def check_sheet(page: Page) -> None:
 def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(
     visit: Visit, name: str, window: int
 ) -> None:
+    visit.page.add_init_script(UNHEARD)
     visit.page.set_viewport_size({"width": window, "height": window * 9 // 16})
     page = visit.open(
         name, model="sentences", prompt="When Mary and John went to the shop, John gave a book to"
@@ -92,6 +104,7 @@ def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(
 
 
 def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit) -> None:
+    visit.page.add_init_script(UNHEARD)
     page = visit.open("runs")
     visit.drawn()
     grid = page.get_by_test_id("stDataFrame").first
@@ -127,6 +140,7 @@ def test_a_file_fits_the_sheet_with_all_rows_of_its_tables_in_light_colours(
     )
     page = context.new_page()
     page.set_default_timeout(1_000 * PATIENCE)
+    page.add_init_script(UNHEARD)
     page.goto(file.as_uri())
     page.locator(".figure .main-svg").first.wait_for()
     page.wait_for_function(
