@@ -1,4 +1,4 @@
-"""A trained transformer with its tokenizer: what all that is asked of a language model begins with."""
+"""A trained transformer with its tokenizer: how it reads a text, with or without edits."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Reading(NamedTuple):
 
 
 class LoadedModel:
-    """A trained model with its tokenizer, and what it reads of a text. `LanguageModel` adds what can
-    be asked of it, which are functions of a loaded model.
+    """A trained model with its tokenizer, and how it reads a text. The functions of the other files
+    take one; `LanguageModel` makes them methods.
     """
 
     def __init__(

@@ -113,7 +113,7 @@ def parsed(text: str) -> ast.expr:
             for part in ast.iter_child_nodes(node)
             if isinstance(part, ast.expr)
         ]
-        depth = depth + 1
+        depth += 1
     if depth > DEEPEST:
         raise ExpressionError(
             f"{text.strip()!r:.80} has parts within parts, {depth:,} deep, and {DEEPEST} are the "

@@ -14,6 +14,6 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     level = 1
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gptviz":
-        level = level + 1
+        level += 1
         frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -100,7 +100,7 @@ def _fill(part: Path, url: str, size: int, headers: dict[str, str]) -> None:
             if part.exists() and part.stat().st_size > have:
                 failures = 0
             else:
-                failures = failures + 1
+                failures += 1
             if failures >= MOST_FAILURES:
                 raise
             time.sleep(WAIT * failures)
