@@ -172,6 +172,9 @@ def commands() -> Iterator[str]:
 
     for name in (command.name for command in COMMANDS):
         yield f"{name} --help"
+        if name == "app":
+            # all else goes to Streamlit, which would end this process
+            continue
         yield f"{name} --no-such-option"
         yield f"{name} --model no-such-model"
     for model, prompt in PROMPTS.items():

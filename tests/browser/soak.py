@@ -24,7 +24,16 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator
 from playwright.sync_api import Error as BrowserError
 
 from gptviz.ui.menu import PAGES as RECORDS
-from tests.browser.machinery import ALLOWED_MISSES, PAGES, Server, Visit, chromium, memory, serve
+from tests.browser.machinery import (
+    ALLOWED_MISSES,
+    PAGES,
+    PATIENCE,
+    Server,
+    Visit,
+    chromium,
+    memory,
+    serve,
+)
 from tests.processes import running
 
 PROMPTS = (
@@ -156,11 +165,11 @@ class Reader:
         """
         self.to(self.unseen.pop() if self.unseen else self.draw.choice(TITLES))
 
-    def to(self, title: str) -> None:
-        """To the page of this title by the menu."""
+    def to(self, title: str, patience: float = 5) -> None:
+        """To the page of this title by the menu, with patience in seconds for the click."""
         one = self.page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True)
         if one.count() and one.first.is_visible():
-            one.first.click(timeout=5_000)
+            one.first.click(timeout=1_000 * patience)
 
     def slider(self) -> None:
         """Move a slider by a key."""
@@ -225,7 +234,7 @@ def walk(browser: Browser, server: Server, goes_on: Callable[[Walk], bool], seed
                 done.actions += 1
                 if done.wrong:
                     return done
-            reader.to(MEASURED)
+            reader.to(MEASURED, PATIENCE)
             visit.settle()
             done.browser.append(memory(visit.page)["heap"])
             done.server.append(resident(server.pid))
