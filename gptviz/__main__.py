@@ -53,7 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     options, unknown = this.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
     command: Command | None = getattr(options, "command", None)
     if unknown and command is not None and command.passes_on:
-        options.options += unknown
+        # in the order in which they were typed: a value stands after its option
+        known = [*options.options, *unknown]
+        options.options = [each for each in arguments if each in known]
     elif unknown:
         getattr(options, "parser", this).error(f"unrecognized arguments: {' '.join(unknown)}")
     if command is None:

@@ -83,10 +83,8 @@ def _for_a_class(given: list[str]) -> list[str]:
     usual = {"lan": "1", "longest_text": "10000", "memory": f"{available() / 2e6:.0f}"}
     for name, value in usual.items():
         os.environ.setdefault(variable(name), value)
-    port = next(
-        (option.partition("=")[2] for option in given if option.startswith("--server.port=")),
-        "8501",
-    )
+    words = [word for option in given for word in option.split("=", 1)]
+    port = words[words.index("--server.port") + 1] if "--server.port" in words[:-1] else "8501"
     print(
         f"The class opens http://{address}:{port} (others read; on this machine, "
         f"http://localhost:{port}, all is allowed)"

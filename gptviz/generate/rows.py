@@ -36,8 +36,8 @@ def write_rows(
         for position in range(1, length):
             share()
             seen = ids if cache is None else ids[:, -1:]
-            logits = model(seen, cache=cache, logits_at=slice(-1, None))[:, -1]
+            with progress.part(position, length, step="token of each row"):
+                logits = model(seen, cache=cache, logits_at=slice(-1, None))[:, -1]
             drawn = choose_tokens(logits, sampling, position, never)
             ids = torch.cat((ids, drawn.to(ids.device)[:, None]), dim=1)
-            progress.report(position + 1, length, "token of each row")
     return ids

@@ -24,6 +24,7 @@ from gptviz.interp.reading.next_token import probability_of
 from gptviz.interp.reading.row_losses import row_losses
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
+from gptviz.model.costs.effort import effort
 from gptviz.text import CharTokenizer
 
 from .core import LoadedModel
@@ -53,9 +54,25 @@ def rows_to_fit(lm: LoadedModel, text: str | None, most: int) -> list[Tensor]:
     """The `rows` that something is fitted to, and tested on. Where no text is given, and the card
     does not say what the model learned from, it writes them itself.
     """
-    if text is None and lm.card.source is None and lm.model.config.kind == "decoder":
+    if _reads_own(lm, text):
         return rows_written(lm, most)
     return rows(lm, text, most)
+
+
+def _reads_own(lm: LoadedModel, text: str | None) -> bool:
+    """Whether the rows that something is fitted to are those that the model writes itself."""
+    return text is None and lm.card.source is None and lm.model.config.kind == "decoder"
+
+
+def effort_of_rows(lm: LoadedModel, text: str | None, most: int) -> int:
+    """About how many multiplications it takes to read the `rows_to_fit`, and before that to write
+    them where that has to be done.
+    """
+    # a token is at least one character
+    read = effort(lm.model, most if text is None else min(most, len(text)))
+    if _reads_own(lm, text) and lm.original.model not in _WRITTEN:
+        return read + effort(lm.model, WRITTEN_TOKENS)
+    return read
 
 
 def rows_written(lm: LoadedModel, most: int) -> list[Tensor]:

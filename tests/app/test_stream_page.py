@@ -251,6 +251,29 @@ def test_probes_are_drawn_by_layer_and_computed_by_the_code(tiny_model: TinyMode
     assert found.said in says(at)
 
 
+def test_probes_that_take_long_say_so_first_and_are_fitted_when_somebody_asks(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model("writer", text=TEXT)
+    monkeypatch.setattr("gptviz.ui.pages.stream.probes.MOST", 0)
+    monkeypatch.setattr("gptviz.ui.shell.subject.asking.LONG", 0)
+    own = "Hello You all " * 20
+    at = opened(
+        PAGE,
+        model="writer",
+        prompt=TEXT,
+        view=page.PROBES,
+        label="Place in the word",
+        fitted=OWN,
+        own=own,
+    )
+    assert "Fitting probes takes about" in says(at)
+    assert not at.get("plotly_chart")
+    at.button(key="begin probe").click().run()
+    said = gptviz.load("writer").probe("word", own).said
+    wait_until(lambda: said in says(at.run()))
+
+
 def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_direction_is_an_edit() -> (
     None
 ):

@@ -151,6 +151,11 @@ def test_a_server_for_a_class_answers_its_network_within_limits_that_can_be_set(
     )
     assert float(app.os.environ[variable("memory")]) > 0
     assert "http://10.0.0.7:8600" in capsys.readouterr().out
+    # a value may stand after its option, as it may for Streamlit
+    typed = ["--server.port", "8600", "--server.headless", "true"]
+    assert main(["app", "--lan", *typed]) == 0
+    assert begun[1][-4:] == typed
+    assert "http://10.0.0.7:8600" in capsys.readouterr().out
     monkeypatch.setattr(app, "own_address", lambda: None)
     assert "this machine is in no network" in error(capsys, "app", "--lan")
 

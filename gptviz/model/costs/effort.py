@@ -1,5 +1,5 @@
 """How much work a computation with a model is, estimated at once, and the levels above which it is
-made smaller or shown.
+made smaller, shown, or begun only when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..transformer import Transformer
 
-# Levels of effort, in multiplications. On two cores they take about 0.2, 0.5, 1, 2 and 5 seconds.
+# About how many multiplications two cores do in a second.
+A_SECOND = 2e10
+# Levels of effort, in multiplications. On two cores they take about 0.2, 0.5, 1, 2, 5 and 20 seconds.
 LEAST = 3e9
 LITTLE = 1e10
 SOME = 2e10
 MUCH = 3e10
 MOST = 1e11
+LONG = 4e11
 
 
 def n_parameters(model: Transformer) -> int:

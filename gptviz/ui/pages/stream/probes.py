@@ -6,10 +6,12 @@ import streamlit as st
 
 from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.reading.lens import by_layer
-from gptviz.interp.reading.probes import FROM_TEXT, TABLE, Probed
+from gptviz.interp.reading.probes import FROM_TEXT, MOST_TOKENS, TABLE, Probed
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
+from gptviz.language_model.data import effort_of_rows
 from gptviz.machine.errors import reason_of
+from gptviz.model.costs.effort import MOST
 from gptviz.ui.shell.subject import Asked, Subject, ask
 from gptviz.ui.views.texts import text_to_fit
 from gptviz.ui.widgets import controls, escaped, show_figure, theme
@@ -48,13 +50,16 @@ def ask_probe(subject: Subject) -> Asked[Probed]:
 
 
 def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
-    """The accuracies as lines. Return the numbers of the picture, or None after a message that no
-    probe can be fitted.
+    """The accuracies as lines. Return the numbers of the picture; None while probes are not fitted
+    yet, and after a message that none can be.
     """
+    work = effort_of_rows(subject.lm, dict(asked.settings).get("text"), MOST_TOKENS)
     try:
-        probed = asked.value
+        probed = asked.value if work <= MOST else asked.followed("Fit the probes", work)
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(reason_of(error))}.")
+        return None
+    if probed is None:
         return None
     shorts = [layer.short for layer in probed.layers]
     table = probed.labelled()

@@ -14,12 +14,14 @@ from typing import Any, Generic, TypeVar, cast
 import streamlit as st
 from cachetools import cached
 
+from gptviz.figures.kit.format import duration
 from gptviz.language_model import LanguageModel
 from gptviz.machine import job
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.machine.hosting import hosting
 from gptviz.machine.job import Job
 from gptviz.machine.memory import gives_way
+from gptviz.model.costs.effort import A_SECOND, LONG
 from gptviz.text import passages
 from gptviz.ui.widgets import jobs
 
@@ -55,23 +57,34 @@ class Asked(Generic[Result]):
         """The result, computed here and now."""
         return cast(Result, getattr(language_model(self.key), self.analysis)(**dict(self.settings)))
 
-    def followed(self, again: str) -> Result | None:
+    def followed(self, begins: str, work: float = 0.0) -> Result | None:
         """The result of an analysis that takes long. Until it is there, show how far it is and a
         way to stop it, and return None.
 
         Args:
-            again: the label of the button that begins it again where it was stopped.
+            begins: the label of the button that begins it: at first where it would take very long,
+                which is then said, and again where it was stopped.
+            work: about how many multiplications it takes.
         """
 
         def begin() -> Job[Result]:
             return job.begin(self, self.title, lambda _: self.value)
 
-        going = job.found(self) or begin()
-        jobs.follow(going, self.analysis)
-        if going.state in ("stopped", "failed"):
+        going: Job[Result] | None = job.found(self)
+        if going is None and work <= LONG:
+            going = begin()
+        if going is not None:
+            jobs.follow(going, self.analysis)
+        if going is None or going.state in ("stopped", "failed"):
             jobs.begin_button(
-                again, begin, icon=":material/calculate:", key=f"begin {self.analysis}"
+                begins, begin, icon=":material/calculate:", key=f"begin {self.analysis}"
             )
+        if going is None:
+            st.caption(
+                f"{self.title} takes about {duration(work / A_SECOND)} with this model on two "
+                "processor cores. It goes on while you look at other pages, and can be stopped."
+            )
+            return None
         return going.value
 
     @property
