@@ -36,7 +36,7 @@ if to == MEAN and not any(edit(each, lm.model.config).needs_text for each in lm.
 left, right = st.columns([6, 5], gap="medium")
 with left:
     drawn = st.container()
-    without = grid.losses(subject, text, to, edits.reference_text(subject.default))
+    without = grid.losses(subject, text, to)
 before = loss_texts.loss_of(subject.key.unedited, text)
 shown = subject.key if lm.edits else grid.example(subject, units, without)
 with drawn:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 import torch
 
@@ -20,7 +20,7 @@ from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, mo
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.changing.strength import STRENGTHS, losses_along
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
-from gptviz.interp.units.unit import Unit, heads_and_mlps
+from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.errors import reason_of
@@ -137,24 +137,18 @@ def losses_without(
         reference: this text.
         most: without a prompt, about how many tokens of the data held out are read.
     """
-    rows = counted_rows(lm.original, prompt, most)
-    model = lm.original.model
-    before = loss(model, rows)
-    return {
-        unit.name: without - before for unit, without in each_loss_without(lm, rows, to, reference)
-    }
-
-
-def each_loss_without(
-    lm: LoadedModel, rows: Sequence[Rows], to: str, reference: str
-) -> Iterator[tuple[Unit, float]]:
-    """The loss of the model, without its edits, without each head and each MLP, one after the
-    other: see `losses_without`.
-    """
-    model = lm.original.model
-    read = lm.original.readings(reference) if to == unit_edits.MEAN else ()
-    pieces = [unit_edits.UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
-    yield from ((edit.unit, loss) for edit, loss in loss_with_each(model, rows, pieces, read))
+    lm = lm.original
+    rows = counted_rows(lm, prompt, most)
+    before = loss(lm.model, rows)
+    read = lm.readings(reference) if to == unit_edits.MEAN else ()
+    pieces = [unit_edits.UnitEdit(unit, to) for unit in heads_and_mlps(lm.model.config)]
+    each = loss_with_each(lm.model, rows, pieces, read)
+    # a block at a time, so that a page is not drawn again for every head
+    rises: dict[str, float] = {}
+    for _, of_block in groupby(each, lambda one: one[0].unit.block):
+        rises = rises | {edit.unit.name: without - before for edit, without in of_block}
+        progress.show_so_far(rises)
+    return rises
 
 
 @check_numbers
@@ -294,16 +288,6 @@ def over_prompts(lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch")
             file, or `example_pairs`.
         how: "patch", for which each row needs a corrupted prompt; "attribute" or "switch off".
     """
-    return spread(list(each_prompt(lm, rows, how)), how)
-
-
-@check_numbers
-def each_prompt(
-    lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch"
-) -> Iterator[dict[str, float]]:
-    """What each prompt of a list says of every head and every MLP, by name, one after the other; as
-    `over_prompts`.
-    """
     if how not in SAYS:
         raise ValueError(f"how is {how!r:.40}; it must be one of {', '.join(SAYS)}")
     asked = _asked(lm, rows, how)
@@ -314,9 +298,12 @@ def each_prompt(
         except ValueError as error:
             raise ValueError(f"{row.place or repr(row.clean)}: {error}") from None
 
-    yield from progress.each(
-        (values(*each) for each in zip(rows, asked, strict=True)), len(rows), "prompt"
-    )
+    read = (values(*each) for each in zip(rows, asked, strict=True))
+    each = list[dict[str, float]]()
+    for one in progress.each(read, len(rows), "prompt"):
+        each.append(one)
+        progress.show_so_far(spread(each, how))
+    return spread(each, how)
 
 
 def _asked(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:

@@ -94,7 +94,6 @@ class LanguageModel(LoadedModel):
     corrupted = changing.corrupted
     example_pairs = changing.example_pairs
     over_prompts = changing.over_prompts
-    each_prompt = changing.each_prompt
     along_strength = changing.along_strength
 
     # Along a direction of its stream.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from gptviz.interp.dictionaries import features as of_features
@@ -26,6 +24,7 @@ from gptviz.interp.units.head_weights import HeadInput, copying
 from gptviz.interp.units.neurons import observable_neurons
 from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine import progress
 
 from .core import LoadedModel, stack_of
 from .data import rows, tested_rows
@@ -59,33 +58,22 @@ def activity(
         side: of heads, whether the number is at the token that reads (query), or at the token that
             is read (key).
     """
-    *_, whole = observed(lm, layer, text, most, written=written, side=side)
-    return whole
+    units = observable(lm, layer, side)
+    progress.report(0, 0, doing="getting the text")
+    if written and text is not None:
+        # to forget tokens one by one would take ten times as long
+        slide = -(-lm.model.config.context_length // 2)
+        text = generate(lm, text, written, go_on=True, seed=0, slide=slide) or text
+    for observation in observe(units, rows(lm, text, written or most)):
+        activity = observation.activity()
+        progress.show_so_far(activity)
+    return activity
 
 
 @check_numbers
 def neurons(lm: LoadedModel, block: int, text: str | None = None, most: int = 16_384) -> Activity:
     """The `activity` of the neurons of a block's MLP."""
     return activity(lm, f"blocks.{block}.mlp", text, most)
-
-
-def observed(
-    lm: LoadedModel,
-    layer: str,
-    text: str | None = None,
-    most: int = 16_384,
-    *,
-    written: int = 0,
-    side: HeadSide = "query",
-) -> Iterator[Activity]:
-    """What `activity` gives, after each piece of the text that was read: the activity so far."""
-    units = observable(lm, layer, side)
-    if written and text is not None:
-        # to forget tokens one by one would take ten times as long
-        slide = -(-lm.model.config.context_length // 2)
-        text = generate(lm, text, written, go_on=True, seed=0, slide=slide) or text
-    for observation in observe(units, rows(lm, text, written or most)):
-        yield observation.activity()
 
 
 def observable(lm: LoadedModel, layer: str, side: HeadSide = "query") -> Observable:
@@ -245,29 +233,39 @@ def head_scores(
         )
     model = stack_of(lm, stack)
     repeats = repeats_of(lm) if lm.model.encoder is None else None
-    ids = torch.empty(0)
-    source = None
-    if prompt is not None:
-        ids, source = lm.inputs(prompt)
-        ids = scored(ids, lm.model.config)[None]
-        source = None if source is None else source[None]
-    elif not held_out:
-        ids = repeated_tokens(lm)
-
-    if not held_out:
-        if losses:
-            first = second_half(lm, ids) if prompt is None else 1
-        else:
-            first = None
-        return scores_of_stack(lm.model, stack, ids, source, repeats, counted_from=first)
-    scores = scoring.scores_over_texts(model, rows(lm, most=held_out), repeats)
-    if stack == "decoder" and lm.model.config.kind != "classifier":
-        scores = scores.including(copying=copying(lm.model))
+    if held_out:
+        scores = scoring.scores_over_texts(model, rows(lm, most=held_out), repeats)
+        if stack == "decoder" and lm.model.config.kind != "classifier":
+            scores = scores.including(copying=copying(lm.model))
+    else:
+        scores = scores_of_stack(lm.model, stack, *_read_by_heads(lm, prompt), repeats)
     if losses:
-        scores = scores.with_losses(
-            scoring.rises_without(lm.model, tested_rows(lm, held_out)["loss"], scores.heads)
-        )
+        return with_losses(lm, scores, prompt, held_out=held_out)
     return scores
+
+
+def with_losses(
+    lm: LoadedModel, scores: HeadScores, prompt: str | None = None, *, held_out: int = 0
+) -> HeadScores:
+    """Scores that `head_scores` gave of the same text, with `delta_loss`: a pass for every head."""
+    if held_out:
+        texts = tested_rows(lm, held_out)["loss"]
+        return scores.with_losses(scoring.rises_without(lm.model, texts, scores.heads))
+    ids, source = _read_by_heads(lm, prompt)
+    first = second_half(lm, ids) if prompt is None else 1
+    rises = scoring.losses_without(lm.model, ids, scores.heads, source, counted_from=first)
+    return scores.with_losses(rises)
+
+
+def _read_by_heads(lm: LoadedModel, prompt: str | None) -> tuple[Tensor, Tensor | None]:
+    """The tokens [B, T] of a prompt, or repeated random ones, and the source [1, S] of an
+    encoder–decoder.
+    """
+    if prompt is None:
+        return repeated_tokens(lm), None
+    ids, source = lm.inputs(prompt)
+    read = scored(ids, lm.model.config)[None]
+    return read, None if source is None else source[None]
 
 
 @check_numbers

@@ -24,8 +24,6 @@ from .progress import Progress
 
 R = TypeVar("R")
 JobState = Literal["waiting", "going on", "done", "stopped", "failed"]
-# The results of a computation so far, by name.
-Results = dict[str, Any]
 
 # The number of ended computations that are kept with their results.
 MOST_KEPT = 16
@@ -50,7 +48,7 @@ class Stage(NamedTuple):
     """
 
     is_active: bool  #: whether it waits or goes on
-    ready: int  #: how many results it has
+    ready: int  #: how often it had a result so far
 
 
 class Slots:
@@ -97,7 +95,7 @@ class Job(Generic[R]):
 
     Args:
         title: what is computed, in words.
-        compute: computes the value, and puts into `results` those that are ready earlier.
+        compute: computes the value; what is ready earlier it gives to `progress.show_so_far`.
         slots: the slots of which it needs one; None for a computation that starts at once.
         patience: the seconds without a look after which it is forgotten; None for one that is never
             forgotten.
@@ -106,7 +104,7 @@ class Job(Generic[R]):
     def __init__(
         self,
         title: str,
-        compute: Callable[[Results], R],
+        compute: Callable[[], R],
         *,
         slots: Slots | None = None,
         patience: float | None = None,
@@ -114,11 +112,12 @@ class Job(Generic[R]):
         self.title = title
         self.state: JobState = "waiting"  #: whether it waits for a slot, goes on, or how it ended
         self.progress = Progress()  #: how far it is
-        #: the results so far, by name; they stay there when the computation is stopped
-        self.results: Results = {}
-        self.value: R | None = None  #: the value it returned, once it is done
+        #: the value it returned, once it is done; before that, and when it is stopped, the value so
+        #: far, where it has shown one
+        self.value: R | None = None
         self.error: BaseException | None = None  #: why it failed
-        self._compute: Callable[[Results], R] | None = compute
+        self._compute: Callable[[], R] | None = compute
+        self._n_shown = 0
         self._reads_only = hosting().read_only
         self._slots = slots
         self._patience = patience
@@ -138,7 +137,7 @@ class Job(Generic[R]):
     @property
     def stage(self) -> Stage:
         """Its stage now."""
-        return Stage(self.is_active, len(self.results))
+        return Stage(self.is_active, self._n_shown)
 
     @property
     def is_stopping(self) -> bool:
@@ -229,13 +228,17 @@ class Job(Generic[R]):
             raise StoppedError
         self.progress = now
 
+    def _show(self, so_far: R) -> None:
+        self.value = so_far
+        self._n_shown += 1
+
     def _run(self) -> None:
         state: JobState = "failed"
         try:
             assert self._compute is not None
-            with progress.listening(self._hear):
+            with progress.listening(self._hear, self._show):
                 progress.report(0, 0)  # it may have been stopped before it began
-                self.value = self._compute(self.results)
+                self.value = self._compute()
             state = "done"
         except StoppedError:
             state = "stopped"
@@ -289,7 +292,7 @@ SLOTS = Slots(2)
 def begin(
     key: Hashable,
     title: str,
-    compute: Callable[[Results], R],
+    compute: Callable[[], R],
     *,
     slots: Slots | None = SLOTS,
     patience: float = FORGOTTEN,

@@ -1,4 +1,5 @@
-"""How far a long computation is: it reports so between its steps, to a listener.
+"""How far a long computation is: it reports so between its steps, to a listener. One whose results
+grow shows what it has so far.
 
 A listener hears only the reports of its own thread. It may raise an exception: the computation then
 ends there.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -38,16 +39,28 @@ class Progress(NamedTuple):
 Listener = Callable[[Progress], object]
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_viewer: ContextVar[Callable[[Any], object] | None] = ContextVar("viewer", default=None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Call `listener` with the reports in this block."""
+def listening(listener: Listener, viewer: Callable[[Any], object] | None = None) -> Iterator[None]:
+    """Call `listener` with the reports in this block, and `viewer` with the results so far."""
     before = _listener.set(listener)
+    viewer_before = _viewer.set(viewer)
     try:
         yield
     finally:
         _listener.reset(before)
+        _viewer.reset(viewer_before)
+
+
+def show_so_far(result: object) -> None:
+    """Show the result of the whole computation as far as it is known. What is computed within a
+    `part` shows nothing: its results are those of a part.
+    """
+    viewer = _viewer.get()
+    if viewer is not None:
+        viewer(result)
 
 
 def is_heard() -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -34,9 +35,7 @@ class ImportJob(Job[Imported]):
             command = f"gptviz import {shlex.quote(given)}"
         super().__init__(
             title,
-            lambda _: import_model(
-                given, additions=additions, suggested=suggested, command=command
-            ),
+            partial(import_model, given, additions=additions, suggested=suggested, command=command),
         )
 
 

@@ -15,7 +15,6 @@ from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
 from gptviz.machine import job, progress
-from gptviz.machine.job import Results
 from gptviz.ui.widgets import escaped, jobs
 from tests.app.opening import button, press
 from tests.waiting import PATIENCE, wait_until
@@ -206,7 +205,7 @@ def test_a_page_that_follows_a_computation_says_how_far_it_is_stops_it_and_says_
     at_work = Event()
     go_on = Event()
 
-    def compute(_results: Results) -> None:
+    def compute() -> None:
         with progress.part(3, 12, doing="the head <b>"):
             at_work.set()
             while not go_on.wait(0.01):
@@ -237,7 +236,7 @@ def test_a_page_that_follows_a_computation_says_how_far_it_is_stops_it_and_says_
 def test_a_computation_that_waits_for_a_place_says_so() -> None:
     go_on = Event()
 
-    def compute(_results: Results) -> None:
+    def compute() -> None:
         while not go_on.wait(0.01):
             progress.report(0, 1)
 

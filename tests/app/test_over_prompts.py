@@ -14,7 +14,9 @@ from gptviz.interp.over_prompts import SAYS, Asked, How, measured
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import changing
 from gptviz.machine import job
+from gptviz.machine.job import Job
 from gptviz.text.datasets.prompt_pairs import as_csv, prompt_rows
+from gptviz.ui.shell.subject.asking import ask
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import over_prompts
 from tests.app.opening import charts, opened, ran, says
@@ -106,6 +108,16 @@ def test_bad_rows_are_named_with_their_line(lm: gptviz.LanguageModel) -> None:
     assert any("5 columns" in one.value for one in page("attribution", pairs="a|b|c|d|e").error)
 
 
+def begun(how: How) -> Job[Any]:
+    """What a page computes of the list that is typed."""
+    rows = tuple(prompt_rows(TYPED, "the list"))
+    title = f"{len(rows)} prompts"
+    asked = ask(model_key("mine", "cpu"), changing.over_prompts, title, rows=rows, how=how)
+    work = job.found(asked)
+    assert work is not None
+    return work
+
+
 def test_a_large_list_waits_for_a_click(
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,8 +125,7 @@ def test_a_large_list_waits_for_a_click(
     at = page("attribution", pairs=TYPED)
     assert "over 3 prompts" not in says(at)
     at.button(key="compute list").click().run()
-    work = job.found(("over prompts", "attribute", model_key("mine", "cpu"), TYPED))
-    assert work is not None
+    work = begun("attribute")
     work.wait()
     assert "over 3 prompts" in says(at.run())
     assert len(table(at)) == len(heads_and_mlps(lm.model.config))
@@ -135,9 +146,8 @@ def test_a_list_that_is_stopped_keeps_the_prompts_that_are_ready(
     monkeypatch.setattr(over_prompts, "MUCH", 0)
     monkeypatch.setattr(changing, "measured", slow)
     page("attribution", pairs=TYPED).button(key="compute list").click().run()
-    work = job.found(("over prompts", "attribute", model_key("mine", "cpu"), TYPED))
-    assert work is not None
-    wait_until(lambda: work.results)
+    work = begun("attribute")
+    wait_until(lambda: work.value)
     at = page("attribution", pairs=TYPED)
     at.button(key="stop list").click().run()
     go_on.set()

@@ -176,7 +176,7 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "loss.by_position": lambda: context.loss_by_position(key).values[1:].tolist(),  # type: ignore[union-attr]
         "switched_off": lambda: [
             loss - texts.loss_of(key, held_out)
-            for loss in grid.losses(subject, held_out, "zero", "").values()
+            for loss in grid.losses(subject, held_out, "zero").values()
         ],
         "attribution": lambda: [
             part.value

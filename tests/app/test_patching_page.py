@@ -263,7 +263,7 @@ def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready
     work = maps.exact_map(model_key("mine", "cpu"), lm.pair(CLEAN, OTHER))
     assert work is not None
     work.wait()
-    assert (work.state, list(work.results)) == ("stopped", [maps.BY_HEAD[0]])
+    assert (work.state, list(work.value or ())) == ("stopped", [maps.BY_HEAD[0]])
     at = page()
     assert "1 of 8 heatmaps are exact" in says(at)
     assert "stopped" in says(at)
@@ -447,9 +447,10 @@ def test_the_unpatched_pair_is_run_once_for_all_heatmaps(
     pair = lm.pair("a cab", "a bab")
     computing = maps.begin(model_key(lm.name, "cpu"), pair)
     assert computing.wait(PATIENCE)
-    assert len(computing.results) > 2
+    assert computing.value is not None
+    assert len(computing.value) > 2
     assert passes.count([[]]) == 1
-    for name, found in computing.results.items():
+    for name, found in computing.value.items():
         again = patch(lm.model, pair, name)
         assert (found.clean, found.corrupted) == (again.clean, again.corrupted)
         np.testing.assert_allclose(found.answers, again.answers, atol=1e-5)

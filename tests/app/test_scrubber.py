@@ -334,7 +334,7 @@ def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch)
     scrubber.PLAYER.go_on(["0", "1", "last"], "0")
     assert not reruns, "drawing the page is no tick"
     go_on = Event()
-    slow = Job("Slow", lambda _: go_on.wait(PATIENCE))
+    slow = Job("Slow", lambda: go_on.wait(PATIENCE))
     scrubber.PLAYER.wait_for(slow)
     ticks[0]()
     assert not reruns

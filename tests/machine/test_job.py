@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from gptviz.machine import job, progress
-from gptviz.machine.job import Job, Results, Slots, StoppedError
+from gptviz.machine.job import Job, Slots, StoppedError
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -22,20 +22,19 @@ def ended(one: Job[object]) -> Job[object]:
     return one
 
 
-def nothing(_results: Results) -> None:
+def nothing() -> None:
     """A computation that is done at once."""
 
 
-def test_a_computation_is_found_by_its_key_with_its_value_and_results() -> None:
-    def compute(results: Results) -> int:
+def test_a_computation_is_found_by_its_key_with_its_value() -> None:
+    def compute() -> int:
         progress.report(1, 2, "half")
-        results["first"] = 2
         return 5
 
     begun = job.begin(("a", 1), "Adding", compute)
     assert ended(begun).state == "done"
     assert job.found(("a", 1)) is begun
-    assert (begun.value, begun.result(), begun.results) == (5, 5, {"first": 2})
+    assert (begun.value, begun.result()) == (5, 5)
     assert begun.progress == (0.5, 1, 2, "half", "")
     assert job.begin(("a", 1), "Adding", compute) is begun
     assert job.found(("a", 2)) is None
@@ -47,25 +46,28 @@ def test_it_stops_where_it_reports_and_keeps_what_is_ready() -> None:
     at_work = Event()
     go_on = Event()
 
-    def compute(results: Results) -> None:
-        results["first"] = 1
+    def compute() -> list[int]:
+        with progress.part(0, 2):
+            progress.show_so_far("that of a part is shown to nobody")
+        progress.show_so_far([1])
         at_work.set()
         assert go_on.wait(PATIENCE)
         progress.report(1, 2)
-        results["second"] = 2
+        return [1, 2]
 
     begun = job.begin("stopped", "Counting", compute)
     assert at_work.wait(PATIENCE)
+    assert begun.stage == (True, 1)
     begun.stop()
     assert begun.is_stopping
     go_on.set()
     assert ended(begun).state == "stopped"
-    assert begun.results == {"first": 1}
+    assert begun.value == [1]
     with pytest.raises(StoppedError):
         begun.result()
     again = job.begin("stopped", "Counting", compute)
     assert again is not begun
-    assert ended(again).results == {"first": 1, "second": 2}
+    assert ended(again).value == [1, 2]
 
 
 class Clock:
@@ -88,7 +90,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def held(name: str, go_on: Event) -> Job[str]:
     """A computation that goes on until it is asked to stop, or may end."""
 
-    def compute(_results: Results) -> str:
+    def compute() -> str:
         while not go_on.wait(0.01):
             progress.report(1, 2)
         return "ended"
@@ -104,7 +106,7 @@ def test_as_many_go_on_as_there_are_places_and_one_that_waits_can_be_stopped(clo
     go_on = Event()
     first = [held(f"place {i}", go_on) for i in range(job.SLOTS.number)]
     go(first)
-    waiting = job.begin("one too many", "Second", lambda _: "ran")
+    waiting = job.begin("one too many", "Second", lambda: "ran")
     clock.now = job.FORGOTTEN - 1
     assert waiting.state == "waiting"
     waiting.stop()
@@ -123,7 +125,7 @@ def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_oth
     go([seen, *others])
     clock.now = job.FORGOTTEN
     assert job.found("looked at 0") is seen  # a page asks for it
-    waiting = job.begin("wants a place", "Next", lambda _: "ran")
+    waiting = job.begin("wants a place", "Next", lambda: "ran")
     assert ended(waiting).value == "ran"
     assert [ended(one).state for one in others].count("stopped") == 1
     assert seen.state == "going on"
@@ -163,7 +165,7 @@ def test_one_without_a_place_begins_at_once_and_ends_by_itself_when_nobody_wants
     go_on = Event()
     first = [held(f"has a place {i}", go_on) for i in range(job.SLOTS.number)]
 
-    def compute(_results: Results) -> None:
+    def compute() -> None:
         while True:
             progress.report(1, 2)
             go_on.wait(0.01)
@@ -199,13 +201,11 @@ def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() ->
         order.append(number)
         return number
 
-    first = Job("0", lambda _: compute(0), slots=slot)
+    first = Job("0", lambda: compute(0), slots=slot)
     # Each needs what the one before it gives: out of order, they would wait for ever.
-    after = [Job("1", lambda _: compute(first.result() + 1), slots=slot)]
+    after = [Job("1", lambda: compute(first.result() + 1), slots=slot)]
     for _ in range(8):
-        after.append(
-            Job("next", lambda _, before=after[-1]: compute(before.result() + 1), slots=slot)
-        )  # type: ignore[misc]
+        after.append(Job("next", lambda before=after[-1]: compute(before.result() + 1), slots=slot))  # type: ignore[misc]
     assert [one.state for one in after] == ["waiting"] * 9
     go_on.set()
     assert after[-1].result() == 9
@@ -219,7 +219,7 @@ def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() ->
 def test_what_fails_says_why_and_raises_it_for_whoever_asks_for_its_value(
     error: Exception, said: str
 ) -> None:
-    def compute(_results: Results) -> None:
+    def compute() -> None:
         raise error
 
     begun = ended(job.begin(("fails", said), "Failing", compute))
@@ -236,7 +236,7 @@ def test_an_error_of_gptviz_is_written_to_the_terminal_and_the_page_says_so(
     seen: list[type[BaseException]] = []
     monkeypatch.setattr("threading.excepthook", lambda args: seen.append(args.exc_type))
 
-    def compute(_results: Results) -> None:
+    def compute() -> None:
         raise KeyError("blocks.0")
 
     begun = ended(job.begin("errs", "Failing", compute))
@@ -255,7 +255,7 @@ class Large:
 def test_what_a_computation_held_is_not_kept_after_its_end(error: Exception | None) -> None:
     held_there: list[weakref.ref[Large]] = []
 
-    def compute(_results: Results) -> None:
+    def compute() -> None:
         large = Large()
         held_there.append(weakref.ref(large))
         if error is not None:
@@ -289,7 +289,7 @@ atexit.register(lambda: print(*(job.state for job in jobs)))  # what is register
 from gptviz.machine import progress
 from gptviz.machine.job import Job
 
-def compute(results):
+def compute():
     while True:
         time.sleep(0.01)
         progress.report(1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import Any
@@ -19,7 +20,7 @@ from gptviz.interp.changing.before_after import Change
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.machine import job, progress
-from gptviz.machine.job import Job, Results
+from gptviz.machine.job import Job
 from gptviz.machine.memory import release_memory
 from gptviz.model.costs.effort import LEAST
 from gptviz.ui.records.generate import PAGE as GENERATE
@@ -34,7 +35,6 @@ from .loss_texts import LossText, ask_guess, loss_of, unit_of
 # How many tokens the figure shows of each of the two guesses, and how many are written.
 MOST_SHOWN = 5
 MOST_WRITTEN = 80
-_TEXT = "text"
 # One prompt is read at a time: of a long one, what a pass holds for a moment would else be in
 # memory twice.
 _reading = Lock()
@@ -170,8 +170,8 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
         of = ("text", key, ids, sampling)
         title = f"Writing the text {name.lower()}"
 
-        def begin() -> Job[None]:
-            return job.begin(of, title, lambda results: _write(results, key, ids, sampling))
+        def begin() -> Job[str]:
+            return job.begin(of, title, partial(_write, key, ids, sampling))
 
         writing = job.found(of) or begin()
         jobs.follow(writing, f"writing {name}")
@@ -179,7 +179,7 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
             jobs.begin_button(
                 "Write it from the beginning", begin, icon=":material/replay:", key=f"write {name}"
             )
-        text = writing.results.get(_TEXT)
+        text = writing.value
         is_whole = writing.state == "done"
     if text is not None:
         st.code(text or " ", language=None, wrap_lines=True)
@@ -198,7 +198,7 @@ def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     return _text_of(lm, list(_tokens(lm, ids, sampling, MOST_WRITTEN)))
 
 
-def _write(results: Results, key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> None:
+def _write(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     """The same of a large model, a token at a time; when it is stopped, what was written stays."""
     lm = language_model(key)
     tokens = list[int]()
@@ -215,7 +215,8 @@ def _write(results: Results, key: ModelKey, ids: tuple[int, ...], sampling: Samp
                 break
             tokens.append(token)
     finally:
-        results[_TEXT] = _text_of(lm, tokens)
+        progress.show_so_far(_text_of(lm, tokens))
+    return _text_of(lm, tokens)
 
 
 def _tokens(

@@ -13,15 +13,15 @@ import streamlit as st
 
 from gptviz.figures.changing import over_prompts as figures
 from gptviz.figures.kit.format import brief, counted, percent, signed
-from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
+from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.language_model import changing
 from gptviz.machine.hosting import upload_limit
-from gptviz.machine.job import Results
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
+from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model, opening
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.widgets import capitalised, controls, details, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -82,7 +82,7 @@ def over_prompts(subject: Subject, how: How, here: Asked) -> None:
         except ValueError as error:
             st.error(f"{escaped(str(error))}.")
             return
-        if (measured_spread := _found(subject, how, tuple(rows), text)) is not None:
+        if (measured_spread := _found(subject, how, tuple(rows))) is not None:
             _show(subject, how, measured_spread, _here(subject.key, how, here))
         with st.popover("Code", icon=":material/code:"):
             st.code(_code(subject, how, text), language="python")
@@ -145,17 +145,12 @@ def _here(key: ModelKey, how: How, asked: Asked) -> dict[str, float]:
         return {}
 
 
-def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -> Spread | None:
+def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...]) -> Spread | None:
     """What is computed of the list; at once where that takes a moment, else with a button, a bar
     and a way to stop it.
     """
-    key = subject.key
-    name = ("over prompts", how, subject.key, text)
-
-    def compute(results: Results) -> None:
-        for one in language_model(key).each_prompt(rows, how):
-            results["each"] = [*results.get("each", ()), one]
-
+    title = counted(len(rows), "prompt")
+    asked = ask(subject.key, changing.over_prompts, title, rows=rows, how=how)
     lm = subject.lm
     if how != "attribute":
         passes = len(heads_and_mlps(lm.model.config))
@@ -163,14 +158,10 @@ def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -
         passes = 2
     tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
     begins = effort(lm.model, tokens, passes) <= MUCH
-    begun, show = jobs.on_demand(
-        name, counted(len(rows), "prompt"), compute, begins=begins, waits=LONGEST
-    )
-    each = None if begun is None else begun.results.get("each")
+    begun, show = asked.on_demand(begins=begins, waits=LONGEST)
+    so_far = None if begun is None else begun.value
     show("Compute them", "Compute them again", "list")
-    if each:
-        return spread(each, how)
-    return None
+    return so_far
 
 
 def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float]) -> None:

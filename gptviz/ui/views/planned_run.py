@@ -17,7 +17,7 @@ from gptviz.figures.kit.format import counted, duration, in_words, moment
 from gptviz.machine import job, memory
 from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import hosting
-from gptviz.machine.job import Job, Results
+from gptviz.machine.job import Job
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
@@ -81,7 +81,7 @@ def measuring(device: str) -> Job[Speed]:
     long ago.
     """
 
-    def measure(_: Results) -> Speed:
+    def measure() -> Speed:
         now = estimate.measure(device)
         _fastest[device] = _fastest[device].or_faster(now) if device in _fastest else now
         return _fastest[device]

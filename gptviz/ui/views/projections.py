@@ -48,7 +48,7 @@ class Placing:
 
 def begun(compute: Callable[[], Projection], tokens: int) -> Placing:
     """Begin to compute a projection of `tokens` tokens, after those that were begun before."""
-    return Placing(Job("Projection", lambda _: compute(), slots=_SLOT), tokens)
+    return Placing(Job("Projection", compute, slots=_SLOT), tokens)
 
 
 def finished(placing: Placing, method: str) -> Projection | None:

@@ -15,9 +15,9 @@ from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.kit.format import brief, counted
 from gptviz.interp.units.activity import SEGMENT, Activity
 from gptviz.language_model import units
-from gptviz.machine import job, progress
+from gptviz.machine import job
 from gptviz.machine.errors import reason_of
-from gptviz.machine.job import Results
+from gptviz.machine.job import Job
 from gptviz.model.costs.effort import MOST, SOME, effort
 from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import held_out
@@ -112,18 +112,12 @@ def observed(asked: Asked[Activity]) -> Activity | None:
             st.error(f"{escaped(reason_of(error))}. Choose another text above.")
             return None
 
-    def observe(results: Results) -> None:
-        progress.report(0, 0, doing="getting the text")
-        for so_far in units.observed(language_model(asked.key), **how):
-            results["activity"] = so_far
-
-    going = job.found(asked)
+    going: Job[Activity] | None = job.found(asked)
     if going is None:  # one that was stopped stays so
-        going = job.begin(asked, asked.title, observe)
+        going = job.begin(asked, asked.title, lambda: asked.value)
         going.wait(SOON)
     jobs.follow(going, f"activity {how.get('side', '')}")
-    activity: Activity | None = going.results.get("activity")
-    return activity
+    return going.value
 
 
 def strips(subject: Subject, activity: Activity, unit: int, colour: str) -> None:

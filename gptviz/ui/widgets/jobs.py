@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import streamlit as st
 
 from gptviz.machine import job as registry
-from gptviz.machine.job import Job, Results, Stage
+from gptviz.machine.job import Job, Stage
 from gptviz.streamlit_internals import is_fragment, outside_cache, session
 
 from .buttons import pressed
@@ -106,7 +106,7 @@ def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None
 def on_demand(
     key: Hashable,
     title: str,
-    compute: Callable[[Results], R],
+    compute: Callable[[], R],
     *,
     begins: bool,
     waits: float | None = None,
@@ -212,7 +212,7 @@ def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:
     if st.session_state.get(_STOPPED) == key:
         with outside_cache():
             _say_stopped(title)
-    job = registry.begin(key, title, lambda _: compute(), slots=None, patience=LEFT)
+    job = registry.begin(key, title, compute, slots=None, patience=LEFT)
     if not job.wait(AT_FIRST):
         with outside_cache():
             _show(job, key)

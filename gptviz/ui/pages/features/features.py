@@ -138,7 +138,7 @@ def _measure(subject: Subject, read: Dictionary) -> None:
     """A button that measures the dictionary, and then how good it is."""
     key = subject.key.unedited
     asked = ask_quality(key, read.name, held_out.text_to_fit(key))
-    measuring, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.value, begins=False)
+    measuring, say_how_far = asked.on_demand(begins=False)
     if measuring is not None and measuring.value is not None:
         show_quality(read, measuring.value)
     say_how_far(
@@ -217,7 +217,7 @@ def _fit(subject: Subject) -> None:
     text = held_out.text_to_fit(subject.key)
     settings = {"block": block, "text": text}
     asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", **settings)
-    _, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.compute(), begins=False)
+    _, say_how_far = jobs.on_demand(asked, asked.title, asked.compute, begins=False)
     say_how_far(
         "Fit a dictionary", "Begin again", "dictionary", "It goes on while you look at other pages."
     )

@@ -206,7 +206,12 @@ def with_losses(
     else:
         tokens = min(scores.n_tokens, LOSS_TOKENS)
     begins = effort(lm.model, tokens, n_heads) <= LITTLE
-    computed, show = jobs.on_demand(whole, title, lambda _: whole.value, begins=begins)
+
+    def compute() -> HeadScores:
+        read = {name: value for name, value in asked.settings if name != "stack"}
+        return units.with_losses(lm, scores, **read)
+
+    computed, show = jobs.on_demand(whole, title, compute, begins=begins)
     label = "Compute the loss without each head"
     about = f"{n_heads:,} forward passes; they go on while you look at other pages."
     say_how_far = partial(show, label, label, "head losses", about)

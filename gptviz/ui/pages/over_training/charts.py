@@ -22,7 +22,6 @@ from gptviz.interp.over_training.measures import (
 )
 from gptviz.interp.units.unit import unit
 from gptviz.machine import progress
-from gptviz.machine.job import Results
 from gptviz.model import Config
 from gptviz.model.costs.effort import LITTLE, MOST, effort
 from gptviz.model.kinds import Kind
@@ -266,10 +265,14 @@ def followed(
     name = ("over training", last, measure.name, question, steps)
     title = f"{measure.title}, at {len(steps)} snapshots"
 
-    def compute(results: Results) -> None:
+    def compute() -> dict[int, Numbers]:
+        known: dict[int, Numbers] = {}
         for done, step in enumerate(steps):
             with progress.part(done, len(steps), step="snapshot"):
-                results[str(step)] = values_at(scrubber.at_step(key, step), measure.name, question)
+                at_step = values_at(scrubber.at_step(key, step), measure.name, question)
+            known = known | {step: at_step}
+            progress.show_so_far(known)
+        return known
 
     model = language_model(last).model
     work = effort(model, given.tokens, measure.passes(model.config) * len(steps))
@@ -277,10 +280,7 @@ def followed(
     computing, show = jobs.on_demand(
         name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick
     )
-    if computing is None:
-        ready = {}
-    else:
-        ready = {int(step): one for step, one in list(computing.results.items())}
+    ready = None if computing is None else computing.value
     about = f"{len(steps)} snapshots; it goes on while you look at other pages."
     labels = f"Compute it: {measure.title}", f"Go on: {measure.title}"
     shows = partial(show, *labels, f"over training {measure.name}", about)

@@ -17,7 +17,7 @@ from gptviz.interp.changing.patching import Patched, PromptPair, n_patches, patc
 from gptviz.labelled_array import Axis
 from gptviz.language_model import changing
 from gptviz.machine import job, progress
-from gptviz.machine.job import Job, Results, Stage
+from gptviz.machine.job import Job, Stage
 from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.settings.address_values import Values
@@ -135,7 +135,7 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
     """
     begun = exact_map(subject.key, prompts.pair)
     stage = None if begun is None else begun.stage
-    results: dict[str, Patched] = {} if begun is None else dict(begun.results)
+    results = (None if begun is None else begun.value) or {}
     names = [one.name for one in shown(subject.lm.model.config, (*BY_POSITION, *BY_HEAD))]
     if len(results) == len(names):
         guessed = {}
@@ -146,9 +146,9 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
     return Maps(exact, {name: one.labelled(prompts.tokens) for name, one in guessed.items()})
 
 
-def exact_map(key: ModelKey, pair: PromptPair) -> Job[None] | None:
-    """The job that computes what patches really do, if it was begun; its `results` are `Patched`,
-    by quantity. If it takes only a moment, it is begun and waited for.
+def exact_map(key: ModelKey, pair: PromptPair) -> Job[dict[str, Patched]] | None:
+    """The job that computes what patches really do, by quantity, if it was begun; its value grows.
+    If it takes only a moment, it is begun and waited for.
     """
     computing = job.found(("patching", key, pair))
     if (
@@ -175,21 +175,24 @@ def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
     return [has[name] for name in names if name in has]
 
 
-def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
+def begin(key: ModelKey, pair: PromptPair) -> Job[dict[str, Patched]]:
     """Begin to compute every patch of every quantity on the page, heads first: they are fewest."""
     model = language_model(key).model
     chosen = shown(model.config, (*BY_HEAD, *BY_POSITION))
     counts = [n_patches(model.config, pair, quantity.name) for quantity in chosen]
 
-    def compute(results: Results) -> None:
+    def compute() -> dict[str, Patched]:
+        known: dict[str, Patched] = {}
         before = 0
         unpatched = None
         for quantity, number in zip(chosen, counts, strict=True):
             with progress.part(before, sum(counts), number, doing=quantity.title):
                 found = patch(model, pair, quantity.name, unpatched=unpatched)
-            results[quantity.name] = found
+            known = known | {quantity.name: found}
+            progress.show_so_far(known)
             unpatched = found.clean, found.corrupted
             before += number
+        return known
 
     return job.begin(("patching", key, pair), "Patching", compute)
 
@@ -206,7 +209,7 @@ def previews(key: ModelKey, pair: PromptPair) -> dict[str, Preview]:
 def _state(
     subject: Subject,
     prompts: Prompts,
-    begun: Job[None] | None,
+    begun: Job[dict[str, Patched]] | None,
     stage: Stage | None,
     of: int,
     ready: int,

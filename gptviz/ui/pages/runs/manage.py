@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -193,9 +194,8 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     about = "export", name, key, snapshots
     if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
         job.forget(about)
-        job.begin(
-            about, f"Writing {name}", lambda _: _save(name, key, size, snapshots=snapshots)
-        ).wait(AT_ONCE)
+        write = partial(_save, name, key, size, snapshots=snapshots)
+        job.begin(about, f"Writing {name}", write).wait(AT_ONCE)
     if (going := job.found(about)) is not None:
         jobs.follow(going, f"save {key}")
         if going.value is not None:

@@ -13,12 +13,10 @@ from gptviz.components.kit import fingerprint
 from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, becomes, edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel, changing
-from gptviz.language_model.changing import each_loss_without
-from gptviz.machine.job import Results
 from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.ui.shell.subject import ModelKey, Subject, ask, edits, language_model
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, edits
 from gptviz.ui.shell.subject.edits import EDITS
 from gptviz.ui.views.contrasts import answered, chosen, loss_of_head, needed_head, when_it_appeared
 from gptviz.ui.views.loss_texts import (
@@ -30,7 +28,7 @@ from gptviz.ui.views.loss_texts import (
     unit_of,
     without_each,
 )
-from gptviz.ui.widgets import Try, controls, escaped, jobs
+from gptviz.ui.widgets import Try, controls, escaped
 from gptviz.ui.widgets.details import csv_button, folded
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
@@ -63,7 +61,7 @@ def replaced_by() -> str:
     )
 
 
-def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Unit, float]:
+def losses(subject: Subject, text: LossText, to: str) -> dict[Unit, float]:
     """The known losses without each head and MLP. If all of them take only a moment, they are
     computed now; else on request, with a bar that shows how far that is.
 
@@ -71,35 +69,33 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
         subject: the model; its edits are left out here.
         text: what the loss is over.
         to: "zero" or "mean".
-        reference: what means are over.
     """
     key = subject.key.unedited
-    name = ("losses without", key, text, to, reference if to == MEAN else "")
-    units = heads_and_mlps(subject.lm.model.config)
+    units = {unit.name: unit for unit in heads_and_mlps(subject.lm.model.config)}
     tokens = sum(row.reading.ids.numel() for row in rows(key, text))
-
-    def compute(results: Results) -> None:
-        ready: dict[Unit, float] = {}
-        for done, (unit, value) in enumerate(
-            each_loss_without(language_model(key), rows(key, text), to, reference), 1
-        ):
-            ready[unit] = value
-            if done == len(units) or units[done].block != unit.block:
-                # A block at a time, so that the page is not drawn again for every head.
-                results[unit.layer], ready = ready, {}
-
-    title = f"The loss without each of {len(units):,} heads and MLPs"
-    computing, say_how_far = jobs.on_demand(
-        name, title, compute, begins=effort(subject.lm.model, tokens, len(units)) <= MUCH
-    )
+    begins = effort(subject.lm.model, tokens, len(units)) <= MUCH
+    computing, say_how_far = ask_losses(subject, text, to).on_demand(begins=begins)
     about = (
         f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at "
         "other pages."
     )
     say_how_far("Compute the loss without each", "Go on from the beginning", "losses", about)
-    if computing is None:
-        return {}
-    return {unit: value for part in computing.results.values() for unit, value in part.items()}
+    rises = (None if computing is None else computing.value) or {}
+    before = loss_of(key, text)
+    return {units[name]: before + rise for name, rise in rises.items()}
+
+
+def ask_losses(subject: Subject, text: LossText, to: str) -> Asked[dict[str, float]]:
+    """How much the loss rises without each head and MLP; `to` as in `losses`."""
+    n_units = len(heads_and_mlps(subject.lm.model.config))
+    return ask(
+        subject.key.unedited,
+        changing.losses_without,
+        f"The loss without each of {n_units:,} heads and MLPs",
+        prompt=text.prompt,
+        to=to,
+        reference=edits.reference_text(subject.default) if to == MEAN else "",
+    )
 
 
 def units(config: Config) -> list[Unit]:
@@ -148,16 +144,7 @@ def show(
 
 def code(subject: Subject, text: LossText, to: str) -> str:
     """The code that computes how much the loss rises without each head and MLP."""
-    reference = edits.reference_text(subject.default) if to == MEAN else ""
-    key = subject.key.unedited
-    asked = ask(
-        key,
-        changing.losses_without,
-        "Switching off",
-        prompt=text.prompt,
-        to=to,
-        reference=reference,
-    )
+    asked = ask_losses(subject, text, to)
     return asked.code("result  # {head or MLP: how much the loss rises}")
 
 

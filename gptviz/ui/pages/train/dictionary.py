@@ -10,7 +10,7 @@ from gptviz.ui.shell.subject import Asked, ask, kinds
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
-from gptviz.ui.widgets import controls, jobs
+from gptviz.ui.widgets import controls
 
 SIZES = ("128", "256", "512", "1024", "2048")
 ACTIVE = ("4", "8", "16", "32", "64")
@@ -26,7 +26,7 @@ def fitted_here(device: str) -> None:
     if not controls.switch("A dictionary of a layer", key="dictionary", help=hint):
         return
     asked = _asked(device)
-    job, show = jobs.on_demand(asked, asked.title, lambda _: asked.value, begins=False)
+    job, show = asked.on_demand(begins=False)
     found = None if job is None else job.value
     if found is not None:
         quality = ask_quality(asked.key, found.name, dict(asked.settings).get("text")).value

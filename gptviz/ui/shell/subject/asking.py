@@ -57,6 +57,14 @@ class Asked(Generic[Result]):
         """The result, computed here and now."""
         return cast(Result, getattr(language_model(self.key), self.analysis)(**dict(self.settings)))
 
+    def on_demand(
+        self, *, begins: bool, waits: float | None = None
+    ) -> tuple[Job[Result] | None, Callable[..., None]]:
+        """The computation of the result, and what shows how far it is: see `jobs.on_demand`. While
+        it goes on, its value is the result so far, where the analysis shows one.
+        """
+        return jobs.on_demand(self, self.title, lambda: self.value, begins=begins, waits=waits)
+
     def followed(self, begins: str, work: float = 0.0) -> Result | None:
         """The result of an analysis that takes long. Until it is there, show how far it is and a
         way to stop it, and return None.
@@ -68,7 +76,7 @@ class Asked(Generic[Result]):
         """
 
         def begin() -> Job[Result]:
-            return job.begin(self, self.title, lambda _: self.value)
+            return job.begin(self, self.title, lambda: self.value)
 
         going: Job[Result] | None = job.found(self)
         if going is None and work <= LONG:
