@@ -27,7 +27,7 @@ from gptviz.runs import fitted
 from gptviz.text.datasets.labelled_texts import labelled_of
 
 from .core import LoadedModel
-from .data import rows_to_fit
+from .data import effort_of_rows, rows_to_fit
 from .ranges import check_numbers
 
 # The most tokens of a text that a lens is fitted to.
@@ -51,7 +51,7 @@ def fitted_lens(
     lm = lm.original
     if kept is not None:
         return kept_lens(lm, kept).over(lm.model, rows_to_fit(lm, text, MOST_TOKENS))
-    name = _digest(lm, kind, text, "held out by distinct rows")
+    name = _name_of_lens(lm, kind, text)
     with suppress(ValueError):
         lens = kept_lens(lm, name)
         if fitted.lasts(name):
@@ -60,6 +60,20 @@ def fitted_lens(
     return _kept_as(
         replace(lenses.fit(lm.model, rows_to_fit(lm, text, MOST_TOKENS), kind), name=name)
     )
+
+
+def effort_of_lens(lm: LoadedModel, kind: LensKind, text: str | None = None) -> float:
+    """About how many multiplications it takes to fit a lens; 0 for one that is kept."""
+    lm = lm.original
+    with suppress(ValueError):
+        kept_lens(lm, _name_of_lens(lm, kind, text))
+        return 0
+    return effort_of_rows(lm, text, MOST_TOKENS) + lenses.effort_of_fit(lm.model, kind)
+
+
+def _name_of_lens(lm: LoadedModel, kind: LensKind, text: str | None) -> str:
+    """The name that a lens is kept under."""
+    return _digest(lm, kind, text, "held out by distinct rows")
 
 
 def _kept_as(lens: FittedLens) -> FittedLens:

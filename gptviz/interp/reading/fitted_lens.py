@@ -24,7 +24,7 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.cores import sharing
 from gptviz.machine.memory import FLOAT32
-from gptviz.model import IDENTITY, Edit, Record, Transformer
+from gptviz.model import IDENTITY, Config, Edit, Record, Transformer
 from gptviz.model.costs.effort import n_parameters
 
 from ..held_out import ENOUGH, beginnings, support
@@ -276,10 +276,8 @@ def tuned(model: Transformer, pieces: Sequence[Tensor], seed: int = 0) -> tuple[
     tokens = sum(map(len, pieces))
     matrices = torch.eye(config.d_model, device=device).repeat(n_layer, 1, 1)
     biases = torch.zeros(n_layer, config.d_model, device=device)
-    # multiplications of a step for each token
-    cost = 6 * config.d_model * (config.d_model + config.vocab_size)
-    batch = min(BATCH, tokens, max(32, int(20 * WORK / (n_layer * STEPS * cost))))
-    steps = int(min(STEPS, max(FEWEST_STEPS, 20 * WORK / (n_layer * batch * cost))))
+    cost = _cost(config)
+    batch, steps = _batch_and_steps(config, tokens)
     draw = torch.Generator().manual_seed(seed)
     chosen = [torch.randperm(tokens, generator=draw)[:batch].to(device) for _ in range(steps)]
     # The streams of so many layers are kept at a time, beside the last one: the text is read again
@@ -298,6 +296,27 @@ def tuned(model: Transformer, pieces: Sequence[Tensor], seed: int = 0) -> tuple[
                         matrices[layer], biases[layer] = _nearest(stream, last)
                     _tune(model, stream, last, matrices[layer], biases[layer], chosen)
     return matrices, biases
+
+
+def effort_of_fit(model: Transformer, kind: LensKind) -> float:
+    """About how many multiplications it takes to fit a lens of this kind to text enough."""
+    if kind != "tuned":
+        return WORK
+    batch, steps = _batch_and_steps(model.config, MOST_TOKENS)
+    return float(len(layers(model.config)) * steps * batch * _cost(model.config))
+
+
+def _cost(config: Config) -> int:
+    """The multiplications for each token of a step that fits the map of a layer."""
+    return 6 * config.d_model * (config.d_model + config.vocab_size)
+
+
+def _batch_and_steps(config: Config, tokens: int) -> tuple[int, int]:
+    """How many tokens a step of a tuned lens reads, and how many steps each layer has."""
+    cost = len(layers(config)) * _cost(config)
+    batch = min(BATCH, tokens, max(32, int(20 * WORK / (STEPS * cost))))
+    steps = int(min(STEPS, max(FEWEST_STEPS, 20 * WORK / (batch * cost))))
+    return batch, steps
 
 
 def _nearest(stream: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:

@@ -97,9 +97,13 @@ def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
     """
     settings = {"kind": chosen.kind, "text": chosen.text, "kept": chosen.kept}
     doing = "Fitting" if chosen.kept is None else "Measuring"
+    if chosen.kept is None:
+        work = fitted.effort_of_lens(subject.lm, chosen.kind, chosen.text)
+    else:
+        work = 0.0
     return ask(
         subject.key.unedited, fitted.fitted_lens, f"{doing} the {NAMES[chosen.kind]}", **settings
-    ).followed("Fit the lens")
+    ).followed("Fit the lens", work)
 
 
 def take_home(subject: Subject, chosen: LensChoice) -> None:
