@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from gptviz.interp.reading import probes
 from gptviz.interp.reading.fitted_lens import FittedLens, LensKind
 from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.interp.reading.probes import Probed
+from gptviz.model import Transformer
 from gptviz.pretrained import published_lenses
 from gptviz.runs import fitted
 from gptviz.text.datasets.labelled_texts import labelled_of
@@ -32,6 +34,8 @@ from .ranges import check_numbers
 
 # The most tokens of a text that a lens is fitted to.
 MOST_TOKENS = 16_384
+# Of each model the digests that were computed: to read all its weights takes seconds.
+_DIGESTS: WeakKeyDictionary[Transformer, dict[bytes, str]] = WeakKeyDictionary()
 
 
 @check_numbers
@@ -325,7 +329,10 @@ def _digest(lm: LoadedModel, *settings: str | None) -> str:
     said = repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode(
         "utf-8", "backslashreplace"
     )
-    return hashed(said, lm.model.state_dict().values())[:32]
+    known = _DIGESTS.setdefault(lm.model, {})
+    if said not in known:
+        known[said] = hashed(said, lm.model.state_dict().values())[:32]
+    return known[said]
 
 
 def hashed(said: bytes, tensors: Iterable[Tensor]) -> str:
