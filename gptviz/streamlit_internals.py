@@ -44,35 +44,45 @@ _OF_FORWARDER = re.compile(
 # The selectors that style sheets and scripts use on Streamlit's pages, and what is lost if one
 # finds nothing. Only `st-key-…`, the class of an element with a key, is documented.
 SELECTORS = {
-    "[data-testid=stApp]": "a lesson's view is not brought into sight; a click makes several steps in the browser's "
-    "history",
-    "[data-test-script-state]": "a lesson's view is brought into sight too early; changes of the address get lost in the "
-    "history",
-    "[data-test-connection-state]": "the page does not say why its controls are grey while the server does not answer",
-    "[data-testid=stMain]": "a lesson's view is not brought into sight; the focus has no ring, or is below the bar",
+    "[data-testid=stApp]": "a lesson's view is not brought into sight; a click makes several steps "
+    "in the browser's history",
+    "[data-test-script-state]": "a lesson's view is brought into sight too early; changes of the "
+    "address get lost in the history",
+    "[data-test-connection-state]": "the page does not say why its controls are grey while the "
+    "server does not answer",
+    "[data-testid=stMain]": "a lesson's view is not brought into sight; the focus has no ring, or "
+    "is below the bar",
     "[data-testid=stAppViewContainer]": "a lesson covers the page on a phone",
     "[data-testid=stMainBlockContainer]": "a page begins too far down and is too narrow",
-    "[data-testid=stHeader]": "in front of a class the header takes room; the menu as a rail has no button",
-    "[data-testid=stSidebar]": "a lesson is narrow, or covers the page of a phone; the menu is no rail when shut, and is "
-    "printed",
+    "[data-testid=stHeader]": "in front of a class the header takes room; the menu as a rail has "
+    "no button",
+    "[data-testid=stSidebar]": "a lesson is narrow, or covers the page of a phone; the menu is no "
+    "rail when shut, and is printed",
     "[data-collapsed]": "a lesson is as narrow as the menu; the menu is no rail when shut",
-    "[data-testid=stSidebarContent]": "a long step of a lesson covers the page on a phone; the menu does not unfold",
+    "[data-testid=stSidebarContent]": "a long step of a lesson covers the page on a phone; the "
+    "menu does not unfold",
     "[data-testid=stSidebarUserContent]": "the menu as a rail is cut in the middle of words",
     "[data-testid=stSidebarHeader]": "the side bar begins with an empty line",
-    "[data-testid=stExpandSidebarButton]": "beside a lesson on a phone stands a button that does nothing",
-    ".stVerticalBlock": "the menu stands above a lesson on a phone, and a folded lesson is not one line",
+    "[data-testid=stExpandSidebarButton]": "beside a lesson on a phone stands a button that does "
+    "nothing",
+    ".stVerticalBlock": "the menu stands above a lesson on a phone, and a folded lesson is not one "
+    "line",
     "[data-testid=stHeading]": "there is too much room around headings",
     "[data-testid=stHorizontalBlock]": "charts side by side are too narrow for their labels",
     "[data-testid=stColumn]": "charts side by side are too narrow for their labels",
-    "[data-testid=stLayoutWrapper]": "cards, suggestions, captions beside figures and the table of Runs have the wrong width",
-    "[data-testid=stPlotlyChart]": "charts side by side are too narrow; a lesson's chart is not brought into sight",
+    "[data-testid=stLayoutWrapper]": "cards, suggestions, captions beside figures and the table of "
+    "Runs have the wrong width",
+    "[data-testid=stPlotlyChart]": "charts side by side are too narrow; a lesson's chart is not "
+    "brought into sight",
     "[data-testid=stDataFrame]": "a lesson's table is not brought into sight",
     ".stBidiComponent": "a lesson's view is not brought into sight",
     "[data-testid=stPageLink-NavLink]": "a link of the menu with the focus has no ring",
     "[data-testid=stButtonGroup]": "choices side by side are cut on a phone",
-    "[data-testid^=stBaseButton-primary]": "the words on the main buttons can hardly be read in the dark theme",
+    "[data-testid^=stBaseButton-primary]": "the words on the main buttons can hardly be read in "
+    "the dark theme",
     "[data-testid=stBaseButton-elementToolbar]": "the focus on a button above a table has no ring",
-    "[data-testid=stElementToolbar]": "the buttons above a table cannot be seen by who comes to them with the Tab key",
+    "[data-testid=stElementToolbar]": "the buttons above a table cannot be seen by who comes to "
+    "them with the Tab key",
     "[data-testid=stPopover]": '"view only" shows the buttons that open a popover, and so does paper',
     "[data-testid=stButton]": "buttons are printed",
     "[data-testid=stDownloadButton]": "buttons are printed",

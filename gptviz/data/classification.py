@@ -205,8 +205,8 @@ class LabelledSource(SplitSource[LabelledTexts]):
             "corpus": self.labelled.name,
             "corpus_sha256": self.labelled.sha256,
             "labels": list(self.labelled.names),
-            "split": f"for each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to "
-            f"train, {rest} to validate",
+            "split": f"for each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, "
+            f"to train, {rest} to validate",
             "texts": {"training": len(training), "held_out": len(held_out)},
             "baseline_accuracy": baseline(training, held_out).accuracy,
         }

@@ -145,8 +145,8 @@ def check_finite(logits: Tensor, position: int) -> None:
     """
     if not all(map(math.isfinite, logits.amax(-1).tolist())):
         raise ValueError(
-            f"the model's logits at position {position} are not numbers: its weights or edits are so large "
-            "that they overflow"
+            f"the model's logits at position {position} are not numbers: its weights or edits are "
+            "so large that they overflow"
         )
 
 

@@ -306,8 +306,8 @@ class LoadedModel:
         if self.model.config.kind != "encoder-decoder":
             if target is not None:
                 raise ValueError(
-                    f"{self.name} is {MODEL_KINDS[self.model.config.kind].with_article}: only an encoder–decoder has a "
-                    "target to write"
+                    f"{self.name} is {MODEL_KINDS[self.model.config.kind].with_article}: only an "
+                    "encoder–decoder has a target to write"
                 )
             return Reading(self.seen(self.encode(prompt)))
         source = self.source(prompt)

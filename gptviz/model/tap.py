@@ -17,40 +17,40 @@ from torch import Tensor
 # the S tokens of the source; an encoder's names begin with `encoder.`.
 GLOSSARY: dict[str, str] = {
     "embed": "token embeddings, [B, T, d_model]",
-    "positions": "position vectors added to the embeddings, [T, d_model]; absent where positions act "
-    "elsewhere",
-    "embed_norm": "token embeddings with their positions after the norm that some models have there, [B, T, "
-    "d_model]",
+    "positions": "position vectors added to the embeddings, [T, d_model]; absent where positions "
+    "act elsewhere",
+    "embed_norm": "token embeddings with their positions after the norm that some models have "
+    "there, [B, T, d_model]",
     "smear": "the same with a share of the token before, in models that have it, [B, T, d_model]",
     "resid_pre": "residual stream entering a block, [B, T, d_model]",
-    "resid_self": "residual stream between attention and cross-attention, [B, T, d_model]; absent without "
-    "an encoder",
-    "resid_mid": "residual stream entering the MLP, [B, T, d_model]; absent where a block has no MLP, or "
-    "reads it beside the "
-    "attention",
+    "resid_self": "residual stream between attention and cross-attention, [B, T, d_model]; absent "
+    "without an encoder",
+    "resid_mid": "residual stream entering the MLP, [B, T, d_model]; absent where a block has no "
+    "MLP, or reads it beside the attention",
     "resid_post": "residual stream leaving a block, [B, T, d_model]",
     "q": "queries, after rotation and normalisation, [B, H, T, d_head]",
     "k": "keys, after rotation and normalisation, [B, n_kv_head, T, d_head]",
     "v": "values, [B, n_kv_head, T, d_head]",
-    "scores": "q · k / √d_head plus any position term, capped where a model caps it, before mask and "
-    "softmax, [B, H, query, key]",
+    "scores": "q · k / √d_head plus any position term, capped where a model caps it, before mask "
+    "and softmax, [B, H, query, key]",
     "pattern": "attention after mask and softmax, [B, H, query, key]; each row sums to 1",
     "z": "pattern · v per head, [B, H, T, d_head]",
     "router": "scores of the experts of a mixture before softmax, [B, T, n_expert]",
     "experts": "how much each expert counts for a token, [B, T, expert]; 0 where the router chose "
     "others, a shared one last",
-    "neurons": "MLP after the activation, [B, T, d_mlp]; in a mixture those of all experts, each times "
-    "the weight of its expert",
+    "neurons": "MLP after the activation, [B, T, d_mlp]; in a mixture those of all experts, each "
+    "times the weight of its expert",
     "out": "what a sublayer adds to the stream, [B, T, d_model]",
-    "backout": "residual stream without a share of that in the middle, in models that have it, [B, T, "
-    "d_model]",
+    "backout": "residual stream without a share of that in the middle, in models that have it, [B, "
+    "T, d_model]",
     "final_norm": "residual stream after the final norm, [B, T, d_model]",
     "memory": "what an encoder hands to the decoder, [B, S, d_model]",
-    "shares": "what each token adds to the logit of each label, [B, T, n_label]; with the head's bias "
-    "they sum to the logits",
-    "pooled": "what the head of some classifiers makes of the first token, [B, d_model]; the labels "
-    "read nothing else",
-    "logits": "scores of every next token before softmax, [B, T, vocab_size]; of labels, [B, n_label]",
+    "shares": "what each token adds to the logit of each label, [B, T, n_label]; with the head's "
+    "bias they sum to the logits",
+    "pooled": "what the head of some classifiers makes of the first token, [B, d_model]; the "
+    "labels read nothing else",
+    "logits": "scores of every next token before softmax, [B, T, vocab_size]; of labels, [B, "
+    "n_label]",
 }
 
 

@@ -61,8 +61,8 @@ WITHOUT: dict[str, tuple[object, ...]] = {
 }
 # What can be done about it.
 CONVERT = {
-    "init_lora_weights": ": save it as a plain one, with the path_initial_model_for_weight_conversion of PEFT's "
-    "save_pretrained"
+    "init_lora_weights": ": save it as a plain one, with the "
+    "path_initial_model_for_weight_conversion of PEFT's save_pretrained"
 }
 # The settings that change nothing in an adapter that is read.
 WITHOUT_EFFECT: WithoutEffect = {

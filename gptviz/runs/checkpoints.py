@@ -682,7 +682,8 @@ def _fitting(path: Path, expected: Mapping[str, tuple[int, ...]]) -> Iterator[An
         ) from None
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
-            f"{name_of(folder)}/{file_name} is damaged or cut short ({reason_of(error)}): copy it again"
+            f"{name_of(folder)}/{file_name} is damaged or cut short ({reason_of(error)}): copy it "
+            "again"
         ) from None
 
 

@@ -168,8 +168,8 @@ class _Files(Format):
         # PyTorch raises a RuntimeError if the disk is full
         except (OSError, SafetensorError, RuntimeError) as error:
             raise CheckpointError(
-                f"{name} cannot be written to {to} ({reason_of(error)}): make room there, or choose another "
-                "place"
+                f"{name} cannot be written to {to} ({reason_of(error)}): make room there, or "
+                "choose another place"
             ) from None
 
     def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:

@@ -180,7 +180,8 @@ class LogWriter:
                     file.write("".join(line + "\n" for line in self.lines))
             except OSError as error:
                 raise CheckpointError(
-                    f"cannot write {self.path} ({reason_of(error)}): make room on the disk, then resume"
+                    f"cannot write {self.path} ({reason_of(error)}): make room on the disk, then "
+                    "resume"
                 ) from None
             self.lines.clear()
 

@@ -122,7 +122,8 @@ def prepare(
             source.keep()
         except OSError as error:
             raise CheckpointError(
-                f"cannot keep a copy of the text to train on ({reason_of(error)}): make room on the disk"
+                f"cannot keep a copy of the text to train on ({reason_of(error)}): make room on "
+                "the disk"
             ) from None
         if spec.initial is None:
             model = build(config, seed=recipe.seed)

@@ -71,8 +71,8 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
                 pack(folder, out, snapshots=snapshots)
         except OSError as error:
             raise CheckpointError(
-                f"{checkpoints.name_of(folder)} cannot be packed into {file} ({reason_of(error)}): make room "
-                "there, or choose another place"
+                f"{checkpoints.name_of(folder)} cannot be packed into {file} ({reason_of(error)}): "
+                "make room there, or choose another place"
             ) from None
         return
     name = names.possible(folder.name)
@@ -234,7 +234,8 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
         raise CheckpointError(str(error)) from None
     except OSError as error:
         raise CheckpointError(
-            f"{shown} cannot be unpacked below {checkpoints.own()} ({reason_of(error)}): nothing of it is kept"
+            f"{shown} cannot be unpacked below {checkpoints.own()} ({reason_of(error)}): nothing "
+            "of it is kept"
         ) from None
 
 

@@ -64,7 +64,8 @@ def payload(
     """
     if not np.isfinite(seen.probability).all():
         raise ValueError(
-            "the model's logits are not numbers: its weights or edits are so large that they overflow"
+            "the model's logits are not numbers: its weights or edits are so large that they "
+            "overflow"
         )
     tokens, places = np.unique(seen.top, return_inverse=True)
     header: dict[str, Any] = {

@@ -93,7 +93,8 @@ def payload(
         )
     if not np.isfinite(logits.max()):
         raise ValueError(
-            "the model's logits are not numbers: its weights or edits are so large that they overflow"
+            "the model's logits are not numbers: its weights or edits are so large that they "
+            "overflow"
         )
     generation = int.from_bytes(blake2b(repr(about).encode(), digest_size=6).digest(), "big")
     vocabulary, packed_labels = _packed(tuple(labels))

@@ -125,8 +125,8 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     """
     if model.config.kind != "decoder" or not model.config.n_layer:
         raise ValueError(
-            f"this model is {MODEL_KINDS[model.config.kind].with_article}: directions are found in the stream of decoders "
-            "that have blocks"
+            f"this model is {MODEL_KINDS[model.config.kind].with_article}: directions are found in "
+            "the stream of decoders that have blocks"
         )
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]
     traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)

@@ -217,13 +217,12 @@ for _name, _score in SCORES.items():
     "answers",
     differs={
         "classifier": {
-            "about": "The share of texts that get the right label: of texts held out and, as many, of "
-            "those learned."
+            "about": "The share of texts that get the right label: of texts held out and, as many, "
+            "of those learned."
         },
         "encoder-decoder": {
-            "about": "The share of answers that are right from their first token to their end: of data "
-            "held out and, where there "
-            "are few to learn from, of those learned."
+            "about": "The share of answers that are right from their first token to their end: of "
+            "data held out and, where there are few to learn from, of those learned."
         },
     },
 )
@@ -384,8 +383,8 @@ def _vowels(model: Transformer, given: MeasureInput) -> Numbers:
     kinds=GUESS_TOKENS,
     differs={
         "encoder-decoder": {
-            "about": "How long the vector of the last token of the answer is after each layer of the "
-            "decoder."
+            "about": "How long the vector of the last token of the answer is after each layer of "
+            "the decoder."
         }
     },
 )

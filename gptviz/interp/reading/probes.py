@@ -302,7 +302,8 @@ def streams(
     streams: npt.NDArray[np.float32] = torch.cat(read, 1).detach().numpy()
     if not np.isfinite(streams).all():
         raise ValueError(
-            "the stream of this model is not all numbers: its weights are so large that it overflows"
+            "the stream of this model is not all numbers: its weights are so large that it "
+            "overflows"
         )
     return streams
 

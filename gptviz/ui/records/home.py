@@ -18,10 +18,10 @@ PAGE = Page(
             "Text becomes tokens, the model reads them, and each token it knows gets a "
             "probability. Click a guess to take it."
         ),
-        "classifier": "Text becomes tokens, the model reads them all at once, and each label it knows gets "
-        "a probability.",
-        "encoder-decoder": "Text becomes tokens, one half of the model reads them, the other writes the answer "
-        "token by token.",
+        "classifier": "Text becomes tokens, the model reads them all at once, and each label it "
+        "knows gets a probability.",
+        "encoder-decoder": "Text becomes tokens, one half of the model reads them, the other "
+        "writes the answer token by token.",
     },
     sentence="A prompt becomes tokens; tokens become a guess at the next one.",
     opens_on="sentences",

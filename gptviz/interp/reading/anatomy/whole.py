@@ -408,8 +408,8 @@ class Whole(Sublayers):
         kind = self.norm_kind
         if after_sublayer:
             about = (
-                "Brings the numbers of every token's vector to one size, so that no sum grows out of "
-                "hand."
+                "Brings the numbers of every token's vector to one size, so that no sum grows out "
+                "of hand."
             )
         else:
             about = (

@@ -95,8 +95,8 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
     if not np.isfinite(logits).all():
         name = escaped(subject.key.name)
         st.error(
-            f"{name}: the model's logits are not numbers: its weights or edits are so large that they overflow. "
-            "Choose another model or step above, or take its edits away."
+            f"{name}: the model's logits are not numbers: its weights or edits are so large that "
+            "they overflow. Choose another model or step above, or take its edits away."
         )
         return None
     likely = np.argsort(-logits, kind="stable")[:LISTED].tolist()

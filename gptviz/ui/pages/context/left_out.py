@@ -100,8 +100,8 @@ def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> 
         cut = ""
     if subject.lm.model.config.mask == "full":
         full = (
-            " This model reads the whole text at once: at every position but the last it has already "
-            "seen the token that it guesses."
+            " This model reads the whole text at once: at every position but the last it has "
+            "already seen the token that it guesses."
         )
     else:
         full = ""

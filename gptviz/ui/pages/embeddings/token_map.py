@@ -338,7 +338,10 @@ def what_is_lost(
     else:
         missing = ""
     if step_by_step:
-        steps = " Each step of training begins with the picture of a later one, so that it jumps little."
+        steps = (
+            " Each step of training begins with the picture of a later one, so that it jumps "
+            "little."
+        )
     else:
         steps = ""
     return (

@@ -62,10 +62,11 @@ TITLES = {
     "duplicate_token": "A duplicate-token head",
 }
 NOTICES = {
-    "induction": "gives {share} of its attention to what came next the last time: see the stripe in its "
-    "pattern.",
+    "induction": "gives {share} of its attention to what came next the last time: see the stripe "
+    "in its pattern.",
     "previous_token": "gives {share} to the token just before: see the cells beside the diagonal.",
-    "first_token": "gives {share} to the first token: see the column at the left. Many heads rest there.",
+    "first_token": "gives {share} to the first token: see the column at the left. Many heads rest "
+    "there.",
     "duplicate_token": "gives {share} to earlier copies of the token that reads.",
 }
 

@@ -177,11 +177,10 @@ def _measured_over(subject: Subject, chosen: LensChoice) -> str:
 def about(kind: LensKind) -> str:
     """What a fitted lens does before the head reads a row; empty for the logit lens."""
     said = {
-        "jacobian": "Before that, each vector is multiplied with the mean effect that this layer has on "
-        "the last one, at its own "
-        "place and all later ones: what it makes the model likely to say, now or later.",
-        "tuned": "Before that, each vector goes through a map of its layer that was fitted so that the "
-        "guess comes near the "
-        "model's own.",
+        "jacobian": "Before that, each vector is multiplied with the mean effect that this layer "
+        "has on the last one, at its own place and all later ones: what it makes the model likely "
+        "to say, now or later.",
+        "tuned": "Before that, each vector goes through a map of its layer that was fitted so that "
+        "the guess comes near the model's own.",
     }
     return said.get(kind, "")

@@ -172,7 +172,10 @@ def who_writes_most(asked: Asked[StreamSummary]) -> str:
 def stop_unless_numbers(asked: Asked[StreamSummary]) -> None:
     """End the page with a message if the vectors of a damaged model are not numbers."""
     if not np.isfinite(asked.value.states.numpy()).all():
-        about = "the vectors of its stream are not all numbers: its weights or edits are so large that they overflow"
+        about = (
+            "the vectors of its stream are not all numbers: its weights or edits are so large "
+            "that they overflow"
+        )
         way_out = "Choose another model or step above, or take its edits away."
         st.error(escaped(f"{asked.key.name}: {about}. {way_out}"))
         st.stop()

@@ -63,20 +63,18 @@ SEVERAL: Final = {
     "chat template": "of the chat template",
 }
 WAYS: Final = {
-    "characters": "This tokenizer has **one token per character**: there is nothing to merge, and a text "
-    "has as many tokens as "
-    "characters.",
+    "characters": "This tokenizer has **one token per character**: there is nothing to merge, and "
+    "a text has as many tokens as characters.",
     "symbols": "This tokenizer has **one token per symbol**, with white space between any two.",
-    "words": "This tokenizer has **one token per word**: a word that it does not know has no pieces, "
-    "and is read as unknown.",
-    "longest pieces": "This tokenizer is a **WordPiece**: there are no merges. From the left of a word it takes "
-    "the longest "
-    "piece that its vocabulary has, then again from there. A piece that goes on with a word "
-    "begins with ##. A word that cannot "
-    "be cut so is read as unknown as a whole.",
-    "likeliest pieces": "This tokenizer is a **Unigram**: there are no merges. Every piece has a probability, and "
-    "of all ways to "
-    "cut a word it takes the one whose probabilities have the largest product.",
+    "words": "This tokenizer has **one token per word**: a word that it does not know has no "
+    "pieces, and is read as unknown.",
+    "longest pieces": "This tokenizer is a **WordPiece**: there are no merges. From the left of a "
+    "word it takes the longest piece that its vocabulary has, then again from there. A piece that "
+    "goes on with a word begins with ##. A word that cannot be cut so is read as unknown as a "
+    "whole.",
+    "likeliest pieces": "This tokenizer is a **Unigram**: there are no merges. Every piece has a "
+    "probability, and of all ways to cut a word it takes the one whose probabilities have the "
+    "largest product.",
 }
 NUMBER: Final = whole(0, 10**6)
 COMMON = "the king and the queen"
