@@ -319,12 +319,15 @@ REFUSED = {
     "stream judge --prompt fox": "classify judge --text",
     f"{ATTRIBUTE[:-1]}5": "must be from 0 to 4",
     "attribute judge --prompt fox --position 1": "leave --position out",
-    "attribute judge --prompt fox --token maybe": "'maybe' is no label of judge; its labels are bad, good",
+    "attribute judge --prompt fox --token maybe": "'maybe' is no label of judge; its labels are "
+    "bad, good",
     "circuit judge --prompt fox": "judge is a classifier",
-    "experts mixed --prompt 'a cab' --block 9": "there is no block 9: blocks are counted from 0 to 1",
+    "experts mixed --prompt 'a cab' --block 9": "there is no block 9: blocks are counted from 0 to "
+    "1",
     "experts mine --prompt 'a cab'": "has no experts",
     "quantise mine --as q4": "there is 8bit.row",
-    "quantise mine --matrix blocks.7.mlp.up.weight": "no matrix of this model; there are embed.weight",
+    "quantise mine --matrix blocks.7.mlp.up.weight": "no matrix of this model; there are "
+    "embed.weight",
     "quantise mine --prompt ''": "the prompt is empty",
     "quantise judge --prompt fox": "leave the prompt out",
     "history mine --measure weights.nrom": "did you mean 'weights.norm'?",

@@ -48,13 +48,15 @@ def test_a_damaged_model_is_an_error_that_names_it_and_the_page_stays(
 NO_NUMBERS = {
     **dict.fromkeys(
         ("next_token", "lens", "circuit"),
-        "writer: the model's logits are not numbers: its weights or edits are so large that they overflow",
+        "writer: the model's logits are not numbers: its weights or edits are so large that they "
+        "overflow",
     ),
     "patching": "writer: its logits are not all numbers",
     "context": "writer: the probabilities of this model are not numbers",
     "attribution": "The weights or edits of this model are so large that they overflow",
     "neurons": "are not numbers: its weights",
-    "stream": "writer: the vectors of its stream are not all numbers: its weights or edits are so large that they overflow",
+    "stream": "writer: the vectors of its stream are not all numbers: its weights or edits are so "
+    "large that they overflow",
     **dict.fromkeys(("home", "heads"), ""),
 }
 

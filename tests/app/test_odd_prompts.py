@@ -31,7 +31,8 @@ SAID = {
     LONG: {
         "decoder": "The prompt has 600 tokens; this model sees 8 at a time: it reads the last 8.",
         "classifier": "The model knows no word of this text",
-        "encoder-decoder": "The prompt has 600 tokens; this model sees 23 at a time: it reads the first 23.",
+        "encoder-decoder": "The prompt has 600 tokens; this model sees 23 at a time: it reads the "
+        "first 23.",
     },
 }
 

@@ -437,8 +437,8 @@ def test_the_heading_of_a_picture_says_all_and_nothing_overlaps(
     page: Page, prompt: str, width: int
 ) -> None:
     heading = {
-        "title": "What each head of a model with a long name reads, and how much of what it could read "
-        * 2,
+        "title": "What each head of a model with a long name reads, and how much of what it could "
+        "read " * 2,
         "model": "shakespeare, step 5000",
         "prompt": prompt,
         "settings": ["mean of all heads", "log colours"],
