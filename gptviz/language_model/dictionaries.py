@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -25,13 +24,12 @@ from gptviz.interp.held_out import split_rows
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
-from gptviz.model import Transformer
 from gptviz.pretrained import sae_lens
 from gptviz.runs import fitted
 
 from .core import LoadedModel
 from .data import rows_to_fit, tested_rows
-from .fitted import hashed
+from .fitted import hash_weights, hashed
 from .ranges import check_numbers
 
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over
@@ -43,8 +41,6 @@ HELD_OUT = 0.2
 # The rows of the data that are read at a time, and how often they are drawn until one is new.
 ROWS = 64
 MOST_DRAWN = 100
-# For each model how often its tensors had been changed in place, and the hash of its weights then.
-_HASHES: WeakKeyDictionary[Transformer, tuple[list[int], str]] = WeakKeyDictionary()
 
 
 @check_numbers
@@ -85,22 +81,10 @@ def fit_dictionary(
 
 def keep_dictionary(lm: LoadedModel, fresh: Dictionary, name: str) -> Dictionary:
     """A dictionary of this model, kept under this name and a digest."""
-    of_model = replace(fresh, model=_weights(lm))
+    of_model = replace(fresh, model=hash_weights(lm.original.model))
     named = replace(of_model, name=fitted.named(name, hashed(b"", of_model.tensors().values())))
     kept.keep(named)
     return named.to(lm.device)
-
-
-def _weights(lm: LoadedModel) -> str:
-    """The hash of the weights of the model without edits. It is computed once, and again where a
-    weight was changed in place.
-    """
-    model = lm.original.model
-    tensors = list(model.state_dict().values())
-    versions = [tensor._version for tensor in tensors]
-    if _HASHES.get(model, (None, ""))[0] != versions:
-        _HASHES[model] = versions, hashed(b"", tensors)
-    return _HASHES[model][1]
 
 
 @check_numbers
@@ -114,7 +98,7 @@ def dictionaries(lm: LoadedModel) -> list[str]:
         for name, each in every.items()
         if each is not None and kept.fits(each, lm.model.config)
     }
-    return [name for name, model in fitting.items() if model == _weights(lm)]
+    return [name for name, model in fitting.items() if model == hash_weights(lm.original.model)]
 
 
 @check_numbers

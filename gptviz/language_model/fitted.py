@@ -34,8 +34,9 @@ from .ranges import check_numbers
 
 # The most tokens of a text that a lens is fitted to.
 MOST_TOKENS = 16_384
-# Of each model the digests that were computed: to read all its weights takes seconds.
-_DIGESTS: WeakKeyDictionary[Transformer, dict[bytes, str]] = WeakKeyDictionary()
+# Of each model, by the bytes that stand before its weights, the versions of these and the hash: to
+# read all weights takes seconds.
+_HASHES: WeakKeyDictionary[Transformer, dict[bytes, tuple[list[int], str]]] = WeakKeyDictionary()
 
 
 @check_numbers
@@ -329,10 +330,19 @@ def _digest(lm: LoadedModel, *settings: str | None) -> str:
     said = repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode(
         "utf-8", "backslashreplace"
     )
-    known = _DIGESTS.setdefault(lm.model, {})
-    if said not in known:
-        known[said] = hashed(said, lm.model.state_dict().values())[:32]
-    return known[said]
+    return hash_weights(lm.model, said)[:32]
+
+
+def hash_weights(model: Transformer, before: bytes = b"") -> str:
+    """The hash of some bytes and of the weights of a model. It is computed once, and again where a
+    weight was changed in place.
+    """
+    tensors = list(model.state_dict().values())
+    versions = [tensor._version for tensor in tensors]
+    known = _HASHES.setdefault(model, {})
+    if known.get(before, (None, ""))[0] != versions:
+        known[before] = versions, hashed(before, tensors)
+    return known[before][1]
 
 
 def hashed(said: bytes, tensors: Iterable[Tensor]) -> str:

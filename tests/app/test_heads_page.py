@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -15,7 +17,9 @@ from gptviz.figures.kit.format import brief
 from gptviz.interp.reading.overview import largest_head
 from gptviz.interp.trace import run
 from gptviz.interp.units import head_scores
+from gptviz.interp.units.head_scores import HeadScores
 from gptviz.interp.units.head_weights import by_chance, composition
+from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
 from gptviz.machine import job
 from gptviz.runs import checkpoints
@@ -91,6 +95,31 @@ def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> Non
     assert set(frame.index[:2]) == {"0.1", "1.2"}, "both heads of the circuit"
     low, high = grid(at, "heads grid")[1]["ends"]
     assert high == -low == pytest.approx(max(abs(value) for value in rows.values()))
+
+
+def test_the_heads_are_scored_in_one_pass_and_each_has_one_without_it(
+    circuit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored = list[object]()
+    losses = list[object]()
+    score = head_scores.head_scores
+    lose = head_scores.rises_without
+
+    def counted_score(*args: Any, **settings: Any) -> HeadScores:
+        scored.append(args)
+        return score(*args, **settings)
+
+    def counted_losses(*args: Any) -> Iterator[tuple[Unit, float]]:
+        for one in lose(*args):
+            losses.append(one)
+            yield one
+
+    monkeypatch.setattr(head_scores, "head_scores", counted_score)
+    monkeypatch.setattr(head_scores, "rises_without", counted_losses)
+    at = page(model=circuit)
+    assert "Loss without it" in at.dataframe[0].value
+    config = gptviz.load(circuit).model.config
+    assert (len(scored), len(losses)) == (1, config.n_layer * config.n_head)
 
 
 def test_a_large_model_is_asked_for_its_losses_first(
