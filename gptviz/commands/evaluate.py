@@ -52,6 +52,8 @@ def evaluate(
 
     if dictionary is not None:
         return quality_shown(lm.dictionary_quality(dictionary, text_of(corpus)))
+
+    # the data: those that are given, else the model's own
     own = lm.card.source
     everything = split == "all"
     if corpus is not None:  # split as the model's own data
@@ -66,6 +68,8 @@ def evaluate(
             f"the card of {lm.name} does not say what it learned from: give a text with --corpus "
             "FILE"
         )
+
+    # the model with its edits, and its loss
     try:
         made = edits(
             (text if "=" in text else f"{text}={replace_by}" for text in without or ()),
@@ -87,6 +91,8 @@ def evaluate(
             f"{lm.name} has a loss of {result.loss:.4g} nats: these are not the weights of a "
             "trained model"
         )
+
+    # as JSON, and in words
     perplexity = math.exp(result.loss)
     per_token = source.unit == "token"
     content: dict[str, Any] = {

@@ -79,6 +79,7 @@ def generate(options: argparse.Namespace) -> None:
     from gptviz.language_model.ranges import RANGES
     from gptviz.settings.fields import check_number
 
+    # what is asked for
     check_number(RANGES["max_new_tokens"], "--max-new-tokens", options.max_new_tokens)
     if options.beams is not None and options.beams > MOST_BEAMS:
         raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
@@ -96,6 +97,8 @@ def generate(options: argparse.Namespace) -> None:
             "--drafted is how many tokens a drafter drafts: name one with --draft NAME, or "
             "--draft prompt"
         )
+
+    # what this model can do of it
     lm = opened(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(
@@ -122,6 +125,8 @@ def generate(options: argparse.Namespace) -> None:
     if options.draft is not None:
         _speculate(options, lm, encoding, sampling)
         return
+
+    # a continuation, token by token
     grown = lm.generation(options.prompt, sampling)
     if not options.json:
         print(options.prompt, end="")
@@ -137,6 +142,8 @@ def generate(options: argparse.Namespace) -> None:
         tokens.append(int(step.tokens[0]))
         if streams and tokens[-1] not in ends:
             print(lm.tokenizer.piece(tokens[-1]), end="", flush=True)
+
+    # what was written
     rate = len(tokens) / max(time.perf_counter() - begun, 1e-9)
     written, ended = without_end(tokens, ends)
     is_whole = not ended and len(tokens) == left

@@ -323,6 +323,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             tqdm.write(text, file=sys.stdout)
             sys.stdout.flush()  # so that a log file has it now; the bar is for terminals only
 
+    # Ctrl-C: once after the step, twice at once
     keep_memory()
     interrupts: list[int] = []
 
@@ -343,6 +344,8 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
     before = {
         number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)
     }
+
+    # a server may bound how long a training takes
     minutes = hosting().minutes
     end = math.inf if minutes is None else time.monotonic() + 60 * minutes
 
@@ -351,6 +354,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             return "stop"
         return None
 
+    # each thing that happens in the training, as it happens
     bar = tqdm(
         total=100.0,
         bar_format="{l_bar}{bar}| {postfix}",
@@ -397,6 +401,8 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
         bar.close()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+    # how it ended
     status = read_status(folder)
     if status.message:
         show(status.message)

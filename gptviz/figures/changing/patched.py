@@ -65,6 +65,8 @@ def restored(
     x = list(range(first, columns))
     y = list(range(rows))
     escaped = [[html.escape(text).replace("\n", "<br>") for text in row] for row in words]
+
+    # the cells
     drawn = heatmap(
         shares.values[:, first:],
         -LIMIT,
@@ -81,6 +83,8 @@ def restored(
     )
     if len(x) > 64:
         drawn.xgap = 0
+
+    # the frame around them
     above = FREE if marked else 0.0
     # Room below the cells for labels, which lean where they are long, and for the name of the axis.
     if _is_long(places):
@@ -100,6 +104,8 @@ def restored(
         xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
         yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
     )
+
+    # what is drawn onto the cells: numbers, places to click, marks
     if len(x) <= MOST_WRITTEN:
         # without a minus before 0
         percents = np.round(100 * np.asarray(shares.values[:, first:], np.float64)) + 0.0

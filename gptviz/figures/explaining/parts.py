@@ -28,6 +28,7 @@ def waterfall(
     them, and one for all others. The last bar is their sum, called `whole`. A part that adds speaks
     for what is `above`, one that takes away for what is `below`.
     """
+    # the parts that are shown, the largest first, and the sum of the others
     values = np.asarray(parts.values, float)
     names = parts.axes[0].labels
     order = np.argsort(-np.abs(values), kind="stable")
@@ -43,6 +44,8 @@ def waterfall(
     shades = [QUERY if size >= 0 else KEY for size in sizes]
     if not few:
         shades[-1] = STREAM
+
+    # a bar for each, which begins where the last one ended
     count = len(sizes) + 1
     bars = go.Bar(
         orientation="h",
@@ -61,12 +64,16 @@ def waterfall(
         hovertemplate="<b>%{customdata[0]}</b><br>%{x:+.5g}, together "
         "%{customdata[1]:.5g}<extra></extra>",
     )
+
+    # a dotted line from each bar to the next
     ends = [0.0, *(start + size for start, size in zip(starts, sizes, strict=True))]
     dotted = {"color": theme.text, "width": 1, "dash": "dot"}
     to_the_next = [
         {"type": "line", "x0": end, "x1": end, "y0": row, "y1": row + 1, "line": dotted}
         for row, end in enumerate(ends[1:])
     ]
+
+    # the frame
     span = max(ends) - min(ends) or 1.0
     # The number of a bar that takes away stands at its left: before those at the edge the names
     # step back.

@@ -136,6 +136,8 @@ def cloud(
     """
     picture = _Points(points, theme, notes)
     figure = themed(theme, height=height, **_layout(theme, axes, ends, picture))
+
+    # below the points: the trail, and lines to the neighbours
     if trail is not None:
         figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
@@ -150,6 +152,8 @@ def cloud(
         figure.add_trace(
             picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False)
         )
+
+    # the points, with their labels
     places = np.full(len(picture.labels), "top center", dtype=object)
     if picture.few and not picture.solid:  # chosen so that labels cover each other little
         x, y = (points.values if set_out is None else set_out).astype(np.float64).T
@@ -162,6 +166,8 @@ def cloud(
             figure.add_traces(_letters_of_kind(picture, kind, which))
         else:
             figure.add_trace(_tokens_of_kind(picture, kind, which, places))
+
+    # rings around some of them
     if len(read):  # the legend says what the thin rings are, and a click there hides them
         if picture.solid:
             size = 9 if picture.few else 5

@@ -392,6 +392,8 @@ def read(
     """
     if part == "cross_attention" and model.encoder is None:
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
+
+    # what is kept of the pass
     held = range(model.config.n_layer) if blocks is None else blocks
     norms = [norm_behind(getattr(model.blocks[block], RESIDUAL_OF[part])) for block in held]
     is_normed = bool(norms) and norms[0][0] is not None
@@ -403,6 +405,8 @@ def read(
     ]
     # in the order of the pass
     tapped: dict[str, list[Tensor]] = {name.rpartition(".")[2]: [] for name in names}
+
+    # the pass, from the first block that is held where an earlier one got so far
     resume, through = (
         (None, None) if midway is None or blocks is None else midway.before(held.start)
     )
@@ -417,6 +421,8 @@ def read(
 
     last = f"blocks.{held[-1]}.{part}.{of_part[-1]}" if len(held) else ""
     watch(model, ids, source, names, see, last, resume)
+
+    # what the patterns are made of, and what becomes of the values
     if part == "cross_attention":
         hidden = padding_mask(model, source or ())
     else:

@@ -110,12 +110,15 @@ def lens(
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
     """
+    # one pass, with the logits that the last layer is compared with
     config = model.config
     count = min(len(ids), last or len(ids))
     compared = min(count, max(1, MOST_COMPARED // config.vocab_size))
     at = slice(len(ids) - compared, None)
     with progress.part(0, 2):
         trace = trace_stream(model, ids, source, also=["logits"], logits_at=at, last=count)
+
+    # the vectors that are read, as the lens leads them
     every = layers(config)
     if blocks_only:
         read = ends_of_blocks(every)
@@ -129,6 +132,8 @@ def lens(
     true = np.array(
         [*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64
     )
+
+    # their logits, some at a time
     reading = _LogitSummary(len(stream), count, min(top, config.vocab_size))
     flat = stream.flatten(0, 1)  # [layer · count, d_model]
     targets = torch.from_numpy(np.tile(true, len(stream))).to(stream.device)

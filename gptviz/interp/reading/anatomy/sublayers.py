@@ -451,6 +451,8 @@ class Sublayers(Drawing):
             ),
         )
         router = self.add(box, [x.path])
+
+        # how much each expert counts
         normed = ", divided by their sum" if config.expert_norm else ""
         if config.d_shared:
             shared = " The last one is shared: every token passes it."
@@ -471,6 +473,8 @@ class Sublayers(Drawing):
             ),
         )
         weights = self.add(box, [router, *([x.path] if config.d_shared else [])])
+
+        # the neurons of all experts, and what they add to the stream
         each = [
             *(f"experts.{index}" for index in range(config.n_expert)),
             *(["shared"] if config.d_shared else []),

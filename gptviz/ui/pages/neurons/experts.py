@@ -34,6 +34,8 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
     weights = asked.value
     shares = experts.load(weights)
     names = weights.axes[2].labels
+
+    # which block and which expert
     with st.container(horizontal=True, vertical_alignment="bottom"):
         block = controls.whole(
             "Block",
@@ -64,6 +66,8 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
             "adds is left out, and the "
             "weights of the others stay as they are.",
         )
+
+    # the weights of this text at the left, how often each expert is chosen at the right
     left, right = st.columns([3, 2], gap="large")
     first = max(0, len(subject.seen) - MOST_TOKENS)
     with left:

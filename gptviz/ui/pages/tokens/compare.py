@@ -82,6 +82,8 @@ def compare(subject: Subject) -> Shown:
     except (ValueError, OSError, checkpoints.CheckpointError, CorpusUnavailableError) as error:
         st.error(escaped(f"{name}: {reason_of(error)}. Choose another one beside it."))
         return NOTHING
+
+    # the text, cut by each
     for place, (column, (one, tokenizer)) in enumerate(
         zip(st.columns(2, gap="medium"), both.items(), strict=True)
     ):
@@ -100,6 +102,8 @@ def compare(subject: Subject) -> Shown:
                 label=f"The tokens of the prompt with {one}",
             )
             st.caption(summary(cut_text, len(read[one].ids), subject.prompt))
+
+    # the same sentences in eight languages
     st.markdown("**What languages cost**")
     dear = times(costs_by_name)
     dearest = []
@@ -128,6 +132,8 @@ def compare(subject: Subject) -> Shown:
         "that takes more tokens costs more to read, and fills the context sooner. "
         f"{escaped(no_bar)}"
     )
+
+    # the same as a table
     rows = [
         {
             "text": text,

@@ -55,12 +55,16 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             "FILE`."
         )
         st.stop()
+
+    # where each part of the bar stands
     look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
     bar = st.container(key="one-line-subject", **look)
     about = st.container(key="about-the-model", **look)
     notices = st.container()
     tries.here()
     controls.notices_in(notices)
+
+    # the model, and its step of training
     names = names_of(groups)
     if (before := st.session_state.get("model", names[0])) not in names:
         # Deleted, renamed or moved in another tab or program; the one that is shown instead is that
@@ -91,6 +95,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         scrubber.without_snapshots()
     if folder is not None and checkpoints.is_adapter(folder):
         edits.strength_slider(bar)
+
+    # the prompt, and what computes
     kind = MODEL_KINDS[kinds.kind_of(folder) or "decoder"]
     default = default_prompt(kind.name, card)
     with bar:
@@ -102,6 +108,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     device = device_box()
     precision = precision_box()
     controls.notices_in(notices)
+
+    # the model opened, with its edits
     try:
         key = model_key(name, device, step, precision)
         key = edits.edited(key, default, bar)
@@ -121,6 +129,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     if lm.kind.name not in frame.current_page().kinds:
         explain_wrong_kind(name, lm.kind)
         st.stop()
+
+    # what it reads, and the titles of what is printed
     subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt, is_main=True)
     if needs_prompt and subject.kind.continues:
         subject = _read_in_seconds(subject)
