@@ -70,10 +70,10 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     ]
     middle = sorted(expected.flat)[expected.size // 2 - 1 : expected.size // 2 + 1]
     assert (
-        f"It is highest in head 2 of block 1 ({brief(expected.max())}); half of the "
-        f"{expected.size} heads" in says(at)
+        "Head 2 of block 1 finds where the token stood before, and reads what came next: "
+        f"{100 * expected.max():.1f} % of its attention goes there, on average." in says(at)
     )
-    assert f"have at most {brief(sum(middle) / 2)}." in says(at)
+    assert f"Half of the {expected.size} heads have at most {brief(sum(middle) / 2)}." in says(at)
     frame = at.dataframe[0].value
     assert list(frame["head"][:1]) == ["1.2"]
     assert list(frame.columns)[:2] == ["head", "Induction"]

@@ -38,26 +38,40 @@ N_SEQUENCES = 8
 MOST_TOKENS = 1024
 
 
+# How a sentence ends about a share of attention.
+OF_ATTENTION = "{share} of its attention goes there, on average"
+# A head is said to be of a kind if it gives this share of its attention, or more, to what heads of
+# that kind read.
+CLEARLY = 0.3
+
+
 @dataclass(frozen=True)
 class Score:
     """The definition of a score."""
 
     title: str  #: its name in tables and forms
     about: str  #: its definition, in a sentence
+    does: str  #: what a head with a high value does, in words
+    how_much: str = OF_ATTENTION  #: how much it does so, with its `value` or `share`
     low: float | None = 0.0  #: the smallest value it can have, or None if there is none
     high: float | None = 1.0  #: the largest value it can have, or None if there is none
     repeats: bool = False  #: whether it is only about tokens that stood earlier in the text
+    #: whether a head with `CLEARLY` or more is said to be of this kind, and one with less not
+    is_kind: bool = True
 
 
 SCORES: dict[str, Score] = {
     "previous_token": Score(
-        "Previous token", "The share of a query's attention on the token just before it."
+        "Previous token",
+        "The share of a query's attention on the token just before it.",
+        "reads the token just before",
     ),
     "induction": Score(
         "Induction",
         "The share on tokens that followed earlier copies of the query's token, over the queries "
         "whose token stood earlier: in "
         "“A B … A”, the share of the second A on B.",
+        "finds where the token stood before, and reads what came next",
         repeats=True,
     ),
     "duplicate_token": Score(
@@ -65,23 +79,35 @@ SCORES: dict[str, Score] = {
         "The share on earlier copies of the query's token, over the queries whose token stood "
         "earlier: in “A B … A”, the share "
         "of the second A on the first.",
+        "reads earlier copies of the token",
         repeats=True,
     ),
     "first_token": Score(
         "First token",
         "The share on the first token of the text. Many heads rest there when they find nothing "
         "to read: a sink.",
+        "rests on the first token",
     ),
-    "self": Score("Self", "The share on the query's own token."),
+    "self": Score(
+        "Self",
+        "The share on the query's own token.",
+        "reads the token that it stands at",
+    ),
     "entropy": Score(
         "Entropy",
         "How evenly a query shares its attention: the entropy of its row, divided by the largest "
         "possible one, the logarithm of "
         "the number of tokens that the query may read. 0 is only one token, 1 is all tokens alike.",
+        "spreads its attention most evenly",
+        "{value:.2f}, where 1 is all tokens alike and 0 one token",
+        is_kind=False,
     ),
     "distance": Score(
         "Distance",
         "How many tokens away the query reads on average, each distance weighed by its share.",
+        "reads furthest away",
+        "{value:.1f} tokens, on average",
+        is_kind=False,
         high=None,
     ),
     "copying": Score(
@@ -89,6 +115,8 @@ SCORES: dict[str, Score] = {
         "Whether the head makes the tokens that it reads likelier (1) or less likely (−1): the "
         "sum of the eigenvalues of what it "
         "does to logits, divided by the sum of their sizes. Only from the weights.",
+        "makes the tokens that it reads likelier",
+        "{value:.2f}, where 1 is likelier and −1 less likely",
         low=-1.0,
     ),
     "delta_loss": Score(
@@ -98,6 +126,9 @@ SCORES: dict[str, Score] = {
         "without it. Over repeated random tokens only the second half counts, since nothing tells "
         "what comes in the first. It "
         "takes a pass through the model for every head.",
+        "is needed most",
+        "without it the loss rises by {value:.3g} nats per token",
+        is_kind=False,
         low=None,
         high=None,
     ),
@@ -149,6 +180,21 @@ class HeadScores:
     def unit(self, block: int, head: int) -> Unit:
         """One of the heads."""
         return Unit(self.part, block, head, self.in_encoder)
+
+    def sentence(self, name: str) -> str:
+        """What the head with the highest score called `name` does, in words."""
+        values = self.values[name]
+        block, head = np.unravel_index(int(np.nanargmax(values)), values.shape)
+        highest = float(values[block, head])
+        if name == "delta_loss" and highest <= 0:
+            return f"The loss is no higher without any of the {values.size} heads."
+        title = self.unit(int(block), int(head)).title
+        title = f"{title[0].upper()}{title[1:]}"
+        score = SCORES[name]
+        how_much = score.how_much.format(value=highest, share=f"{100 * highest:.1f} %")
+        if score.is_kind and highest < CLEARLY:
+            return f"No head clearly {score.does}. {title} comes nearest: {how_much}."
+        return f"{title} {score.does}: {how_much}."
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score

@@ -15,9 +15,11 @@ import gptviz
 from gptviz.interp.reading.overview import largest_head
 from gptviz.interp.trace import run
 from gptviz.interp.units.head_scores import (
+    CLEARLY,
     N_SEQUENCES,
     SCORES,
     EarlierTokens,
+    HeadScores,
     followers,
     head_scores,
     losses_without,
@@ -278,3 +280,22 @@ def test_followers_stand_behind_copies() -> None:
     text = EarlierTokens(ids)
     assert torch.argwhere(followers(ids)).tolist() == [[2, 1], [3, 1], [4, 2]]
     assert torch.argwhere(text.copies).tolist() == [[2, 0], [3, 0], [3, 2], [4, 1]]
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_the_sentence_names_the_highest_head_and_calls_it_of_a_kind_only_where_it_clearly_is(
+    name: str,
+) -> None:
+    values = np.array([[math.nan, 0.02], [0.05, 0.01]])
+    score = SCORES[name]
+    clear = HeadScores({name: values + CLEARLY}).sentence(name)
+    assert clear.startswith(f"Head 0 of block 1 {score.does}: ")
+    unclear = HeadScores({name: values}).sentence(name)
+    assert unclear.startswith(f"No head clearly {score.does}. Head 0 of block 1") == score.is_kind
+    # every value of a sentence is a number of the array
+    assert "35.0 %" in clear or "0.35" in clear or "0.3 tokens" in clear or "0.4 tokens" in clear
+
+
+def test_where_no_head_is_needed_the_sentence_says_so() -> None:
+    scores = HeadScores({"delta_loss": np.array([[-0.1, 0.0]])})
+    assert scores.sentence("delta_loss") == "The loss is no higher without any of the 2 heads."

@@ -18,7 +18,14 @@ from gptviz.components.cell_grid import Cell
 from gptviz.figures.kit.format import brief, fixed, percent
 from gptviz.interp.reading import attention as patterns
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES
-from gptviz.interp.units.head_scores import LOSS_TOKENS, MOST_TOKENS, SCORES, HeadScores, scored
+from gptviz.interp.units.head_scores import (
+    CLEARLY,
+    LOSS_TOKENS,
+    MOST_TOKENS,
+    SCORES,
+    HeadScores,
+    scored,
+)
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import units
@@ -52,9 +59,6 @@ ROWS_HIGH = 340
 FEW_BLOCKS = 12
 # The state in which heads are ordered by what answers lose without them.
 BY_LOSS = {"view": DOES, "over": HELD_OUT, "score": "delta_loss"}
-# A head is said to be of a kind if it gives this share of its attention, or more, to what heads of
-# that kind read.
-CLEARLY = 0.3
 TITLES = {
     "induction": "The induction head",
     "previous_token": "A previous-token head",
@@ -144,6 +148,7 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
             help=hint,
             format_func=named.__getitem__,
         )
+    st.markdown(f"**{escaped(scores.sentence(name))}**")
     left, right = st.columns([6, 5], gap="large")
     order = ranked(scores, name)
     heads = [scores.unit(*at) for at in order]
@@ -302,10 +307,7 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
     most = ""
     if values.size > 1:
         middle = brief(float(np.nanmedian(values)))
-        most = (
-            f" It is highest in {listed.split(', ')[0]}; half of the {values.size} heads have at "
-            f"most {middle}."
-        )
+        most = f" Half of the {values.size} heads have at most {middle}."
     st.caption(f"**{kind.title}**{where}.{missing} {kind.about}{most}")
 
 
