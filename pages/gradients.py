@@ -27,10 +27,12 @@ if view == STEP:
     close(PAGE, *one_step.show(), view)
     st.stop()
 controls.notices_in(st.container())
-chosen = by_block.setup()
+chosen, every = by_block.setup()
 cores.share()  # no model is opened here, which would do it
-sizes = by_block.table(**chosen)
+result = by_block.table(**chosen)
+sizes = by_block.drawn(result, every=every)
 
+st.markdown(f"**{by_block.sentence(result)}**")
 left, right = st.columns(2)
 with left:
     with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):
@@ -58,4 +60,4 @@ with right:
     by_block.panel("beside", sizes, beside, span, height=340)
 st.caption(left_out + by_block.summary(sizes))
 
-close(PAGE, by_block.tries(), lambda: sizes, code=by_block.code(chosen))
+close(PAGE, by_block.tries(), lambda: result, code=by_block.code(chosen))

@@ -28,10 +28,26 @@ def sizes(**changes: Any) -> dict[str, float]:
     return gradients.reaching(untrained(**changes))
 
 
-def test_the_page_opens_on_a_line_for_each_residual_twice_over_one_scale_with_words_for_both() -> (
-    None
-):
+def test_the_page_opens_on_the_lines_with_a_connection_and_without_and_says_what_arrives() -> None:
     at = page()
+    assert not at.warning
+    for chart in charts(at):
+        assert [line["name"] for line in chart["data"]] == ["pre-norm", "none"]
+        low, high = chart["layout"]["yaxis"]["range"]
+        assert low < -45, "both are seen to their ends"
+    shares = sizes()
+    assert (
+        "With a connection past each block the gradient reaches the first block, multiplied by "
+        f"{power(shares['pre-norm'])}; without one nothing of the gradient reaches the first "
+        f"block, multiplied by {power(shares['none'])}." in says(at)
+    )
+    exploded = sizes(std=0.32)["none"]
+    assert exploded > 1e3
+    assert "without one the gradient explodes on its way" in says(page(std="0.32"))
+
+
+def test_a_line_for_each_residual_is_drawn_twice_over_one_scale_with_words_for_both() -> None:
+    at = page(every="true")
     assert not at.warning
     assert [[line["name"] for line in chart["data"]] for chart in charts(at)] == [
         list(gradients.compared())
@@ -57,7 +73,7 @@ def below_the_title(at: AppTest) -> str:
 
 
 def test_the_lines_under_the_sentence_are_those_of_real_models() -> None:
-    at = page(depth="3", width="16")
+    at = page(depth="3", width="16", every="true")
     table = untrained(depth=3, width=16)
     for line, sizes in zip(
         charts(at)[0]["data"], gradients.of(table, gradients.GRADIENT).values, strict=True
@@ -94,7 +110,7 @@ def test_the_gradient_of_the_weights_stands_beside_where_asked_for_and_has_no_en
 
 def test_the_buttons_promise_what_happens() -> None:
     assert all(
-        offer.state.keys() == DEFAULTS.keys() and offer.state["seed"] == 0 for offer in tries()
+        offer.state.keys() == {*DEFAULTS, "every"} and offer.state["seed"] == 0 for offer in tries()
     )
     smallest = 2.0**-149
     start = sizes()
@@ -123,7 +139,7 @@ def test_what_overflows_says_so() -> None:
 
 
 def test_the_lines_that_stay_can_be_told_apart_and_all_decades_are_a_click_away() -> None:
-    at = page()
+    at = page(every="true")
     low, high = charts(at)[0]["layout"]["yaxis"]["range"]
     assert high - low < 10
     assert "the line “none” runs out of it" in below_the_title(at)

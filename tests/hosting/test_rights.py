@@ -38,7 +38,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return visits
 
 
-def reads_only(_results: object = None) -> bool:
+def reads_only() -> bool:
     return hosting.hosting().read_only
 
 
@@ -46,7 +46,7 @@ def reads_only(_results: object = None) -> bool:
 def test_a_computation_may_keep_what_who_began_it_may_keep(
     visits: Callable[[str], None], slots: object
 ) -> None:
-    def nested(_results: object) -> tuple[bool, bool | None]:
+    def nested() -> tuple[bool, bool | None]:
         inner = Job("inside", reads_only)
         inner.wait(PATIENCE)
         return reads_only(), inner.value

@@ -10,7 +10,7 @@ import streamlit as st
 from gptviz.figures.kit.format import power
 from gptviz.figures.reading.depth import Decades, by_depth, close_up, decades
 from gptviz.interp.reading import gradients
-from gptviz.labelled_array import LabelledArray
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.config import describe_field
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.residuals import RESIDUALS
@@ -20,6 +20,14 @@ WIDTHS = (16, 32, 64, 128)
 CLOSE = "Close up"
 ALL = "All decades"
 SCALES = (CLOSE, ALL)
+# The kinds that the page opens on: with a connection past each block, and without.
+WITH = "pre-norm"
+WITHOUT = "none"
+# Of less than this share nothing arrives, of less than the next one little, and of more than the
+# last one the gradient explodes.
+NOTHING = 1e-12
+LITTLE = 1e-2
+EXPLODES = 1e3
 STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
 
 
@@ -30,9 +38,9 @@ DEFAULTS: dict[str, Any] = {
 table = jobs.data("Building the models", max_entries=64)(gradients.untrained)
 
 
-def setup() -> dict[str, Any]:
+def setup() -> tuple[dict[str, Any], bool]:
     """A row of controls, the rarer ones folded: what `gptviz.interp.reading.gradients.untrained` is
-    asked for.
+    asked for, and whether there is a line for every kind of connection.
     """
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
@@ -91,7 +99,15 @@ def setup() -> dict[str, Any]:
             default=DEFAULTS["seed"],
             help="Decides the random weights: another seed gives other models.",
         )
-    return {
+        every = controls.switch(
+            "Every kind of connection",
+            key="every",
+            help=(
+                f"A line for each way in which a block joins the stream; else only {WITH}, with a "
+                f"connection past each block, and {WITHOUT}, without."
+            ),
+        )
+    chosen = {
         "depth": depth,
         "std": std,
         "width": width,
@@ -99,6 +115,41 @@ def setup() -> dict[str, Any]:
         "shrink": shrink,
         "seed": seed,
     }
+    return chosen, every
+
+
+def drawn(sizes: LabelledArray, *, every: bool) -> LabelledArray:
+    """What has a line: every kind of connection, or the two that the page opens on."""
+    if every:
+        return sizes
+    quantity, kind, block = sizes.axes
+    both = WITH, WITHOUT
+    rows = [kind.labels.index(name) for name in both]
+    return LabelledArray(
+        sizes.values[:, rows], (quantity, Axis(kind.name, both), block), sizes.unit
+    )
+
+
+def sentence(sizes: LabelledArray) -> str:
+    """Whether the gradient reaches the first block, with a connection past each block and without."""
+    shares = gradients.reaching(sizes)
+    past = shares[WITH]
+    through = shares[WITHOUT]
+    return (
+        f"With a connection past each block {_fate(past)}, multiplied by {power(past)}; without "
+        f"one {_fate(through)}, multiplied by {power(through)}."
+    )
+
+
+def _fate(share: float) -> str:
+    """What becomes of a gradient of which this share arrives."""
+    if share < NOTHING:
+        return "nothing of the gradient reaches the first block"
+    if share < LITTLE:
+        return "little of the gradient reaches the first block"
+    if share <= EXPLODES:
+        return "the gradient reaches the first block"
+    return "the gradient explodes on its way to the first block"
 
 
 def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
@@ -113,7 +164,9 @@ def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
         "shows how far the others go."
     )
     look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
-    if controls.select("Scale", SCALES, key="scale", help=hint, **look) == ALL:
+    # of two lines the one that leaves the picture is what the page is about
+    usual = CLOSE if len(sizes.axes[1].labels) > 2 else ALL
+    if controls.select("Scale", SCALES, key="scale", default=usual, help=hint, **look) == ALL:
         return decades(sizes), ""
     quoted = [f"“{name}”" for name in leaving]
     names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)
@@ -163,20 +216,20 @@ def tries() -> list[Try]:
             "With residual connections the gradient arrives at any depth. Without them and "
             "without norms (none), it becomes 0 in "
             "float32 long before the first block.",
-            DEFAULTS | {"depth": 32},
+            DEFAULTS | {"depth": 32, "every": True},
         ),
         Try(
             "Large weights",
             "Without norms the stream grows from block to block, and the gradient with it: plain "
             "and none explode.",
-            DEFAULTS | {"std": 0.32},
+            DEFAULTS | {"std": 0.32, "every": True},
         ),
         Try(
             "On the edge",
             "With weights of exactly this size some of the gradient arrives even without residual "
             "connections: one step smaller, "
             "and it vanishes; one step larger, and it explodes.",
-            DEFAULTS | {"std": 0.24},
+            DEFAULTS | {"std": 0.24, "every": True},
         ),
     ]
 
