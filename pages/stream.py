@@ -44,7 +44,8 @@ with picture:
     if chosen is not None:
         shown = vectors.map_of(subject, asked, chosen, index)
     else:
-        st.markdown(vectors.who_writes_most(asked))
+        if sentence := vectors.who_writes_most(asked):
+            st.markdown(f"**{sentence}**")
         shown = vectors.written(subject, asked, index)
 
 code = vectors.code(asked, index, chosen)

@@ -184,8 +184,8 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
         "blocks.1.mlp": "the MLP of block 1",
     }
     assert (
-        f"{most[seen.writers[int(sizes.argmax())]]} writes most ({sizes.max():.3g} times"
-        in says(at)
+        f"A token's vector is changed most by {most[seen.writers[int(sizes.argmax())]]}: what "
+        f"that adds is {sizes.max():.3g} times as long as the vector." in says(at)
     )
     at.button(key="try From tokens to guesses").click().run()
     assert (at.segmented_control(key="view").value, at.select_slider(key="layer").value) == (

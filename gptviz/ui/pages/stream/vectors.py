@@ -23,7 +23,16 @@ from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.read import read_by
-from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    capitalised,
+    controls,
+    escaped,
+    in_quotes,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.headings import say_chosen
 
 _HEIGHT = 470
@@ -163,9 +172,10 @@ def who_writes_most(asked: Asked[StreamSummary]) -> str:
     if most == least:
         return ""
     return (
-        f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most "
-        f"({brief(median[most])} times its "
-        f"length) and {_title(seen, seen.writers[least])} least ({brief(median[least])})."
+        f"A token's vector is changed most by {_title(seen, seen.writers[most])}: what that adds "
+        f"is {brief(median[most])} times as long as the vector. "
+        f"{capitalised(_title(seen, seen.writers[least]))} adds least, {brief(median[least])} "
+        "times its length."
     )
 
 
