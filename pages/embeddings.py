@@ -28,10 +28,13 @@ if waves.view(subject) == WAVES:
     st.stop()
 view, trail, compared = token_map.view_controls(key, config)
 
+above = st.container()
 picture, side = st.columns([5, 2])
 with side:
     token = token_map.token_control(subject)
     token_map.bars(view, token, height=310)
+if sentence := token_map.sentence(view, token):
+    above.markdown(f"**{sentence}**")
 with picture:
     projection, shown = token_map.projection(view)
     drawn = token_map.drawn(shown, projection, token, subject.seen)

@@ -44,10 +44,13 @@ activity = where_most.observed(asked)
 if activity is None:
     st.stop()
 
+above = st.container()
 left, right = st.columns([2, 3], gap="large")
 order = activity.ranked(by)
 neuron = one_unit.chosen(subject, activity, order[0])
 number = neuron.index or 0
+with above:
+    st.markdown(f"**{one_unit.answers_to(subject, activity, number)}**")
 with left:
     one_unit.ranked(activity, by, order, number)
     by_token(

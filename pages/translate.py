@@ -36,6 +36,7 @@ with right:
 shown = Shown(view=view)
 with place:
     if view == CROSS_ATTENTION:
+        st.markdown(f"**{translation.sentence(translated)}**")
         translation.show_attention(translated)
     elif view == NEXT_TOKEN:
         position = next_token.position_control(translated)

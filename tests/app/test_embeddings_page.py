@@ -25,7 +25,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.embeddings import token_map
 from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.views import projections
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escaped, in_quotes
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, last_value, opened, page_at, says
 from tests.command_line import printed_elsewhere
@@ -140,6 +140,9 @@ def test_the_neighbours_shown_are_those_of_the_chosen_token() -> None:
         label.strip("\u2068\u2069")
         for label in chart(at, "neighbours")["layout"]["yaxis"]["ticktext"]
     ] == best
+    quoted = ", ".join(in_quotes(name) for name in best[:3])
+    assert f"To the model “q” looks most like {quoted}." in says(at)
+    assert f"a cosine of {np.sort(cosine)[-2]:.2f} to its own" in says(at)
 
 
 def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: TinyModel) -> None:

@@ -41,7 +41,7 @@ def test_a_feature_is_shown_with_what_makes_it_active_and_what_writes_it(fitted:
     activity = lm.activity(f"dictionary.{fitted}", TEXT, 4_096)
     assert features(at) == activity.ranked("effect")
     first = features(at)[0]
-    assert f"Feature {first}** is active" in says(at)
+    assert f"Feature {first} of {fitted} is most active at" in says(at)
     assert f"up to {brief(activity.largest[first])}" in says(at)
     name = f"dictionary.{fitted}.feature.{first}"
     for key, expected in (

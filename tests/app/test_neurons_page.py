@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.shell.subject import Asked, model_key
-from gptviz.ui.views import where_most
+from gptviz.ui.views import one_unit, where_most
 from gptviz.ui.views.texts import OWN, PASSAGES
 from gptviz.ui.views.where_most import HELD_OUT, PROMPT, WRITTEN
 from tests import hand_built
@@ -114,6 +116,15 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
         lm.tokenizer.label(rows[row][at]) for row, at in seen.places(4)[: where_most.SHOWN]
     ).most_common()
     assert f"here “{often}” {counted(times, 'time')}" in says(opened)
+    best = int(max(range(len(seen.seen)), key=lambda token: seen.by_token[4, token]))
+    assert f"Neuron 4 of block 0 is most active at “{lm.tokenizer.label(best)}”" in says(opened)
+    kept = replace(seen, by_token=np.zeros((0, 0)))  # as of a large vocabulary
+    (row, at), *_ = seen.places(4)
+    label = lm.tokenizer.label(int(rows[row][at]))
+    subject = SimpleNamespace(lm=lm)
+    assert f"is most active at “{label}”" in one_unit.answers_to(subject, kept, 4)  # type: ignore[arg-type]
+    never = replace(seen, largest=seen.largest * 0)
+    assert "at none of the" in one_unit.answers_to(subject, never, 4)  # type: ignore[arg-type]
     for context, (row, at), value in zip(
         where_most.contexts(key, "blocks.0.mlp", 4, pieces),
         pieces,

@@ -33,9 +33,9 @@ from gptviz.ui.records.translate import CROSS_ATTENTION, VIEWS
 from gptviz.ui.shell.subject import ask
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escaped, in_quotes
 from tests.app.explorer import pattern, sent
-from tests.app.opening import charts, opened, page_at, payload, ran, strip
+from tests.app.opening import charts, opened, page_at, payload, ran, says, strip
 from tests.drawn import numbers
 from tests.text import marian_vocabulary
 from tests.tiny import scrambled, tiny
@@ -133,6 +133,13 @@ def test_the_page_opens_on_the_mean_of_what_the_last_blocks_heads_read_for_the_m
         "a row is called by what is written there"
     )
     assert header["keys"] == [TOKENIZER.label(i) for i in TOKENIZER.source_ids(SOURCE)]
+    place, read = divmod(int(mean(at).argmax()), mean(at).shape[1])
+    assert (
+        f"It answers {in_quotes(TOKENIZER.decode(answer))}. Before it writes "
+        f"{in_quotes(header['queries'][place])} at position {place} it reads "
+        f"{in_quotes(header['keys'][read])} most: {percent(mean(at).max())} of the attention"
+        in says(at)
+    )
     assert not at.warning
     assert not at.info
 
@@ -391,6 +398,7 @@ def test_an_output_that_ends_at_once_is_a_page_too(home: Path) -> None:
         for title in ("The sharpest head", "A wide beam"):
             at.button(key=f"try {title}").click().run()
     assert pattern(page(), 0, 0).shape == (1, len(SOURCE) + 1)
+    assert "It answers nothing: its output ends at once." in says(page())
 
 
 def test_a_source_or_output_longer_than_the_positions_is_named_and_its_beginning_shown(

@@ -22,7 +22,15 @@ from gptviz.language_model import units
 from gptviz.ui.shell.subject import Asked, Subject, ask
 from gptviz.ui.views import edits
 from gptviz.ui.views.where_most import largest_size
-from gptviz.ui.widgets import addresses, capitalised, controls, picking, show_figure, theme
+from gptviz.ui.widgets import (
+    addresses,
+    capitalised,
+    controls,
+    in_quotes,
+    picking,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
 
@@ -35,6 +43,8 @@ RANKINGS = {
 CHOSEN = "unit"
 # The values to set a unit to, in multiples of the largest size that its activation has in the text.
 TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+# How many of the tokens at which a unit is most active are named.
+ANSWERS = 3
 # How many units the table has.
 MOST_ROWS = 200
 HIGH = 380
@@ -47,6 +57,24 @@ def chosen(subject: Subject, activity: Activity, first: int) -> Unit:
     if linked.index is not None and linked.layer == activity.layer.layer:
         return linked
     return usual
+
+
+def answers_to(subject: Subject, activity: Activity, index: int) -> str:
+    """The tokens at which a unit is most active, and how often it is, in two sentences."""
+    most = [token for token, value in activity.tokens(index, ANSWERS) if value > 0]
+    # the means at each token of a large vocabulary are not kept
+    if not activity.by_token.size:
+        highest = (int(activity.rows[row][place]) for row, place in activity.places(index))
+        most = list(dict.fromkeys(highest))[:ANSWERS]
+    title = capitalised(activity.unit(index).title)
+    share = percent(float(activity.active[index]))
+    if not most or activity.largest[index] <= 0:
+        return f"{title} is active at none of the {activity.n_tokens:,} tokens that were read."
+    tokens = ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token in most)
+    return (
+        f"{title} is most active at {tokens}. It is active at {share} of the tokens, up to "
+        f"{brief(activity.largest[index])}."
+    )
 
 
 def ranked(

@@ -23,7 +23,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import Try, controls, show_figure, theme
+from gptviz.ui.widgets import Try, controls, in_quotes, show_figure, theme
 
 # t-SNE and UMAP go back through the snapshots picture by picture; at most this many tokens are
 # placed on the way to the first.
@@ -31,6 +31,8 @@ MOST_CARRIED = 4_000
 # A sentence about where kinds of tokens lie is offered only if their cosines differ by at least
 # this much.
 CLEARLY = 0.05
+# How many of the tokens that look most like one are named.
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,20 @@ def token_control(subject: Subject) -> int:
     ]
     return names.index(
         controls.select("Token", names, key="token", default=first, help=hint, follows=True)
+    )
+
+
+def sentence(view: ProjectionChoice, token: int) -> str:
+    """Which tokens look most like one of them to the model, in words; empty if there is no other."""
+    near = neighbours_of(view.key, view.space, token).similarity
+    labels = [in_quotes(label) for label in near.axes[0].labels[:NAMED]]
+    if not labels:
+        return ""
+    chosen = in_quotes(tokens(view.key).labels[token])
+    return (
+        f"To the model {chosen} looks most like {', '.join(labels)}. The vector of "
+        f"{labels[0]} points in a direction with a cosine of {near.values[0]:.2f} to its own: 1 is "
+        "the same direction, 0 a right angle."
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import STREAM
 from gptviz.figures.units.neurons import promoted
 from gptviz.interp.dictionaries.dictionary import Dictionary
@@ -106,7 +106,7 @@ def _one(
 ) -> list[str]:
     """The list and one feature; returns the calls that compute what is shown of it."""
     number = feature.index or 0
-    st.markdown(_said(subject, activity, number))
+    st.markdown(f"**{one_unit.answers_to(subject, activity, number)}**")
     left, right = st.columns([2, 3], gap="large")
     with left:
         by, title, order, values = ranking
@@ -164,18 +164,6 @@ def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:
         alt=f"{title}: {', '.join(names)}.",
     )
     return asked
-
-
-def _said(subject: Subject, activity: Activity, feature: int) -> str:
-    """What is seen, in a sentence."""
-    most = activity.tokens(feature, 3)
-    at = ", ".join(
-        in_quotes(subject.lm.tokenizer.label(token)) for token, value in most if value > 0
-    )
-    where = f"most at {at}, " if at else ""
-    share = percent(float(activity.active[feature]))
-    largest = brief(activity.largest[feature])
-    return f"**Feature {feature}** is active at {share} of the tokens, {where}up to {largest}."
 
 
 def _token(subject: Subject) -> int:

@@ -238,6 +238,26 @@ def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) 
     return cross_attention.read(language_model(key).model, source, decoded)
 
 
+def sentence(translation: Translation) -> str:
+    """What is answered, and what the model reads where most of its attention goes to one token."""
+    subject = translation.subject
+    if translation.typed:
+        answer = f"The output that was typed is {in_quotes(translation.typed)}."
+    elif text := special_tokens_of(subject).decode(answer_of(subject).ids):
+        answer = f"It answers {in_quotes(text)}."
+    else:
+        answer = "It answers nothing: its output ends at once."
+    label = subject.lm.tokenizer.label
+    mean = np.asarray(translation.computed.cross.blocks[-1], float).mean(0)  # [output, source]
+    place, read = np.unravel_index(int(mean.argmax()), mean.shape)
+    written = in_quotes(label(translation.written[place]))
+    return (
+        f"{answer} Before it writes {written} at position {place} it reads "
+        f"{in_quotes(label(subject.seen[read]))} most: {percent(float(mean[place, read]))} of the "
+        "attention of the last block goes there."
+    )
+
+
 def show_attention(translation: Translation) -> None:
     """The attention of the output to the source, first as the mean of the last block's heads, which
     shows its path best.
