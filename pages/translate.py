@@ -36,8 +36,8 @@ with right:
 shown = Shown(view=view)
 with place:
     if view == CROSS_ATTENTION:
-        st.markdown(f"**{translation.sentence(translated)}**")
         translation.show_attention(translated)
+        st.markdown(f"**{translation.sentence(translated)}**")
     elif view == NEXT_TOKEN:
         position = next_token.position_control(translated)
         next_token.show_strip(translated, position)
