@@ -16,6 +16,7 @@ import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
+from gptviz.interp.reading.probes import Probed
 from gptviz.runs import fitted
 from gptviz.ui.records import stream as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
@@ -185,7 +186,8 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     }
     assert (
         f"A token's vector is changed most by {most[seen.writers[int(sizes.argmax())]]}: what "
-        f"that adds is {sizes.max():.3g} times as long as the vector." in says(at)
+        f"that adds is {sizes.max():.3g} times as long as the vector, in the "
+        "median over the tokens." in says(at)
     )
     at.button(key="try From tokens to guesses").click().run()
     assert (at.segmented_control(key="view").value, at.select_slider(key="layer").value) == (
@@ -233,18 +235,20 @@ def test_every_decoder_has_a_stream(changes: dict[str, Any], tiny_model: TinyMod
             assert not at.segmented_control(key="view").set_value(view).run().error, (prompt, view)
 
 
-def test_probes_are_drawn_by_layer_and_computed_by_the_code(tiny_model: TinyModel) -> None:
+def probes_page() -> tuple[AppTest, Probed]:
+    """The page with the probes of the place in the word, over a text of the reader's, and what the
+    library finds.
+    """
     own = "Hello You all " * 20
+    label = "Place in the word"
     at = opened(
-        PAGE,
-        model="writer",
-        prompt=TEXT,
-        view=page.PROBES,
-        label="Place in the word",
-        fitted=OWN,
-        own=own,
+        PAGE, model="writer", prompt=TEXT, view=page.PROBES, label=label, fitted=OWN, own=own
     )
-    found = gptviz.load("writer").probe("word", own)
+    return at, gptviz.load("writer").probe("word", own)
+
+
+def test_probes_are_drawn_by_layer_and_computed_by_the_code() -> None:
+    at, found = probes_page()
     drawn = [numbers(line["y"]) for line in chart(at, "probes")["data"]]
     np.testing.assert_allclose(drawn, found.labelled().values)
     np.testing.assert_array_equal(made(at)["result"].accuracy, found.accuracy)
@@ -252,26 +256,15 @@ def test_probes_are_drawn_by_layer_and_computed_by_the_code(tiny_model: TinyMode
 
 
 def test_probes_that_take_long_say_so_first_and_are_fitted_when_somebody_asks(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tiny_model("writer", text=TEXT)
     monkeypatch.setattr("gptviz.ui.pages.stream.probes.MOST", 0)
     monkeypatch.setattr("gptviz.ui.shell.subject.asking.LONG", 0)
-    own = "Hello You all " * 20
-    at = opened(
-        PAGE,
-        model="writer",
-        prompt=TEXT,
-        view=page.PROBES,
-        label="Place in the word",
-        fitted=OWN,
-        own=own,
-    )
+    at, found = probes_page()
     assert "Fitting probes takes about" in says(at)
     assert not at.get("plotly_chart")
-    at.button(key="begin probe").click().run()
-    said = gptviz.load("writer").probe("word", own).said
-    wait_until(lambda: said in says(at.run()))
+    at.button(key="compute probe").click().run()
+    wait_until(lambda: found.said in says(at.run()))
 
 
 def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_direction_is_an_edit() -> (

@@ -136,20 +136,20 @@ def sentence(sizes: LabelledArray) -> str:
     past = shares[WITH]
     through = shares[WITHOUT]
     return (
-        f"With a connection past each block {_fate(past)}, multiplied by {power(past)}; without "
-        f"one {_fate(through)}, multiplied by {power(through)}."
+        f"With a connection past each block {_fate(past)} (× {power(past)}); without one "
+        f"{_fate(through)} (× {power(through)})."
     )
 
 
 def _fate(share: float) -> str:
     """What becomes of a gradient of which this share arrives."""
     if share < NOTHING:
-        return "nothing of the gradient reaches the first block"
+        return "nothing of the gradient arrives"
     if share < LITTLE:
-        return "little of the gradient reaches the first block"
+        return "little of the gradient arrives"
     if share <= EXPLODES:
         return "the gradient reaches the first block"
-    return "the gradient explodes on its way to the first block"
+    return "the gradient explodes"
 
 
 def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:

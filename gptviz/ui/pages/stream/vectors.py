@@ -173,7 +173,7 @@ def who_writes_most(asked: Asked[StreamSummary]) -> str:
         return ""
     return (
         f"A token's vector is changed most by {_title(seen, seen.writers[most])}: what that adds "
-        f"is {brief(median[most])} times as long as the vector. "
+        f"is {brief(median[most])} times as long as the vector, in the median over the tokens. "
         f"{capitalised(_title(seen, seen.writers[least]))} adds least, {brief(median[least])} "
         "times its length."
     )

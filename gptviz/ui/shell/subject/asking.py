@@ -16,7 +16,6 @@ from cachetools import cached
 
 from gptviz.figures.kit.format import duration
 from gptviz.language_model import LanguageModel
-from gptviz.machine import job
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.machine.hosting import hosting
 from gptviz.machine.job import Job
@@ -74,19 +73,8 @@ class Asked(Generic[Result]):
                 which is then said, and again where it was stopped.
             work: about how many multiplications it takes.
         """
-
-        def begin() -> Job[Result]:
-            return job.begin(self, self.title, lambda: self.value)
-
-        going: Job[Result] | None = job.found(self)
-        if going is None and work <= LONG:
-            going = begin()
-        if going is not None:
-            jobs.follow(going, self.analysis)
-        if going is None or going.state in ("stopped", "failed"):
-            jobs.begin_button(
-                begins, begin, icon=":material/calculate:", key=f"begin {self.analysis}"
-            )
+        going, say_how_far = self.on_demand(begins=work <= LONG, waits=0.0)
+        say_how_far(begins, begins, self.analysis)
         if going is None:
             st.caption(
                 f"{self.title} takes about {duration(work / A_SECOND)} with this model on two "
