@@ -102,8 +102,8 @@ class LoadedModel:
         """This model with pieces switched off or replaced: all that it computes, from `trace` to
         `generate`, is with these edits.
 
-        It shares all weights that are not edited, and none is touched. An edit is a unit and what
-        becomes of it:
+        It shares all weights that are not edited, and none is touched. An edit is an object, such as
+        `direction * 2`, or its text, a unit and what becomes of it:
 
         - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`,
           `blocks.1.mlp.neuron.17`, `embed`: switched off, what

@@ -123,7 +123,7 @@ class StreamEdit(Edit):
     """An edit of the stream along something that was fitted and is kept under a name."""
 
     #: what was fitted, where it is open; else it is opened by its name
-    opened: Any = field(default=None, compare=False, repr=False)
+    opened: Any = field(default=None, compare=False)
 
     def require_fit(self, model: Transformer) -> None:
         """As `Edit.require_fit`."""

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from torch import Tensor
 
 from gptviz.model import Config, Transformer
-from gptviz.model.edited import EditedTransformer, Pass, Replacement
+from gptviz.model.edited import ENCODER, EditedTransformer, Pass, Replacement
 
 from ..dictionaries.dictionary import FeatureEdit
 from ..units.unit import Unit, unit
@@ -165,7 +165,7 @@ def _with(edits: Sequence[Edit], values: Values) -> Transformer:
         values.model,
         {name: _one_after_the_other(each) for name, each in acts.items()},
         {
-            one.stack: one.reposition(values.model.config)
+            (ENCODER if one.unit.in_encoder else ""): one.reposition(values.model.config)
             for one in edits
             if isinstance(one, PositionsEdit)
         },

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
-from gptviz.model.edited import ENCODER, Pass, Replacement, Reposition
+from gptviz.model.edited import Pass, Replacement, Reposition
 from gptviz.model.parts.positions import POSITIONS
 
 from ..units.unit import Unit
@@ -85,7 +85,6 @@ class AttentionEdit(UnitEdit):
         PREVIOUS: ": {pattern} is only on the previous token",
         FROM: ": {pattern} is that over the reference text",
     }
-    crosses: ClassVar[bool] = False
 
     def titled(self, token: Callable[[int], str]) -> str:
         """As `Edit.titled`."""
@@ -106,21 +105,18 @@ class AttentionEdit(UnitEdit):
 
     def replacement(self, values: Values) -> Replacement:
         """As `UnitEdit.replacement`."""
-        if self.is_of_pattern:
-            return self._pattern(values)
-        return super().replacement(values)
-
-    def _pattern(self, values: Values) -> Replacement:
-        """What puts other rows in the place of those of a pattern."""
+        if not self.is_of_pattern:
+            return super().replacement(values)
         block = self.unit.block or 0
         heads = self.at
+        crosses = self.unit.crosses
 
         def replace(value: Tensor, seen: Pass) -> Tensor:
             """The pattern [B, H, query, key] with other rows; those that cannot be replaced
             stay.
             """
-            at = seen.queries(value, crosses=self.crosses)
-            hidden = seen.hidden(block, at, crosses=self.crosses)
+            at = seen.queries(value, crosses=crosses)
+            hidden = seen.hidden(block, at, crosses=crosses)
             if hidden is None:
                 open_to = torch.ones_like(value[:1, :1])
             else:
@@ -154,7 +150,6 @@ class CrossAttentionEdit(AttentionEdit):
     becomes: ClassVar[Words] = {
         word: what for word, what in AttentionEdit.becomes.items() if word != PREVIOUS
     }
-    crosses = True
 
 
 def _of_reference(value: Tensor, at: slice, stored: Tensor) -> Tensor:
@@ -181,11 +176,6 @@ class PositionsEdit(Edit):
         if POSITIONS[config.positions].acts_on == "nothing":
             raise ValueError(f"{unit.name}: this model has no positions")
         return super().parse(unit, text, config)
-
-    @property
-    def stack(self) -> str:
-        """The path of the stack of blocks."""
-        return ENCODER if self.unit.in_encoder else ""
 
     def reposition(self, config: Config) -> Reposition:
         """What it makes of the positions of a model of this config."""
