@@ -7,7 +7,8 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.interp.changing.edits import MEAN, edit
+from gptviz.interp.changing.edit import MEAN
+from gptviz.interp.changing.edits import edit
 from gptviz.interp.over_prompts import Asked
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.ui.pages.switch_off import grid
@@ -31,7 +32,7 @@ if not (units := heads_and_mlps(lm.model.config)):
 with st.container(horizontal=True, vertical_alignment="bottom"):
     text = loss_texts.choose(subject)
     to = grid.replaced_by()
-if to == MEAN and not any(edit(each, lm.model.config).needs_text for each in lm.edits):
+if to == MEAN and not any(each.needs_text for each in lm.changes):
     edits.text_box(subject.default)
 left, right = st.columns([6, 5], gap="medium")
 with left:

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gptviz
-from gptviz.interp.changing.edits import MOST_NUMBER, edit
+from gptviz.interp.changing.edit import MOST_NUMBER
+from gptviz.interp.changing.edits import edit
 from gptviz.language_model import LanguageModel
 from gptviz.language_model.ranges import RANGES
 from gptviz.runs import checkpoints

@@ -13,7 +13,7 @@ from .printing import Shown
 
 if TYPE_CHECKING:
     from gptviz.data.source import Source
-    from gptviz.interp.changing.edits import UnitEdit
+    from gptviz.interp.changing.edit import Edit
     from gptviz.language_model import LanguageModel
     from gptviz.model import Transformer
 
@@ -128,13 +128,14 @@ def evaluate(
 
 
 def _edited(
-    lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool
+    lm: LanguageModel, edits: tuple[Edit, ...], source: Source, *, everything: bool
 ) -> Transformer:
     """The model with the edits. Means and patterns of another text are over the beginning of what
     it is evaluated on.
     """
     from gptviz.data.rows import first_batches
-    from gptviz.interp.changing.edits import Inputs, edited
+    from gptviz.interp.changing.edit import Inputs
+    from gptviz.interp.changing.edits import edited
 
     reading = []
     if any(edit.needs_text for edit in edits):

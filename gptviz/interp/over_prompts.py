@@ -17,7 +17,8 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Transformer
 
 from .changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
-from .changing.edits import Inputs, UnitEdit
+from .changing.edit import Inputs
+from .changing.edits import edit_unit
 from .changing.patching import PatchedPiece, PromptPair, answers, is_difference
 from .explaining.attribution import attribute
 from .trace import one_row
@@ -67,7 +68,7 @@ def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
     before = loss(model, rows)
     return {
         edit.unit.name: value - before
-        for edit, value in loss_with_each(model, rows, [UnitEdit(unit) for unit in units])
+        for edit, value in loss_with_each(model, rows, [edit_unit(unit) for unit in units])
     }
 
 

@@ -15,10 +15,12 @@ from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss, loss_with_e
 from gptviz.interp.changing.before_after import Guess, guess_and_loss
 from gptviz.interp.changing.before_after import guess as guess_of
 from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import MEAN, Inputs
 from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, most_first, weight
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.changing.strength import STRENGTHS, losses_along
+from gptviz.interp.changing.swaps import SWAP
+from gptviz.interp.changing.weight_edits import WEIGHTS, quantisers
 from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import LabelledArray
@@ -53,9 +55,9 @@ def fewer_bits(
     """
     if prompt is not None:
         lm.require("decoder", "leave the prompt out, and the loss is over held-out data")
-    twin = lm.edited(f"{matrix or unit_edits.WEIGHTS}={kind}")
+    twin = lm.edited(f"{matrix or WEIGHTS}={kind}")
     config = lm.model.config
-    kept = unit_edits.quantisers(unit_edits.edits(twin.edits, config), config)
+    kept = quantisers(twin.changes, config)
     lost = FewerBits(
         twin.edits, weight(config, kept), most_first(errors(lm.model, twin.model, kept))
     )
@@ -98,14 +100,10 @@ def swap(
         lens: the name of a fitted lens, `FittedLens.name`, which gives the directions of the
             tokens; the logit lens unless given.
     """
-    parts = (
-        unit_edits.SWAP,
-        layer,
-        str(lm.token(one)),
-        str(lm.token(other)),
-        *([lens] if lens else []),
+    called = ".".join(
+        [SWAP, layer, str(lm.token(one)), str(lm.token(other)), *filter(None, [lens])]
     )
-    return unit_edits.edit(f"{'.'.join(parts)}={strength:g}", lm.model.config).text
+    return unit_edits.edit(f"{called}={strength:g}", lm.model.config).text
 
 
 @check_numbers
@@ -140,8 +138,8 @@ def losses_without(
     lm = lm.original
     rows = counted_rows(lm, prompt, most)
     before = loss(lm.model, rows)
-    read = lm.readings(reference) if to == unit_edits.MEAN else ()
-    pieces = [unit_edits.UnitEdit(unit, to) for unit in heads_and_mlps(lm.model.config)]
+    read = lm.readings(reference) if to == MEAN else ()
+    pieces = [unit_edits.edit_unit(unit, to) for unit in heads_and_mlps(lm.model.config)]
     each = loss_with_each(lm.model, rows, pieces, read)
     # a block at a time, so that a page is not drawn again for every head
     rises: dict[str, float] = {}

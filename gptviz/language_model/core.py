@@ -14,7 +14,7 @@ from gptviz.generate.decoding import decode, until_end
 from gptviz.generate.generation import window_start
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.changing import edits as unit_edits
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Edit, Inputs
 from gptviz.interp.trace import Trace, run
 from gptviz.machine.warning import warn_caller
 from gptviz.model import Transformer
@@ -82,7 +82,7 @@ class LoadedModel:
         self.card = card
         self.step = step
         self.precision = precision
-        self.edits: tuple[str, ...] = ()
+        self.changes: tuple[Edit, ...] = ()
         self.edit_text: str | None = None
         self._original: Self | None = None
 
@@ -93,12 +93,17 @@ class LoadedModel:
             return self
         return self._original
 
-    def edited(self, *edits: str, text: str | None = None) -> Self:
+    @property
+    def edits(self) -> tuple[str, ...]:
+        """The edits that it has, as texts, in the order of the model's parts."""
+        return tuple(edit.text for edit in self.changes)
+
+    def edited(self, *edits: str | Edit, text: str | None = None) -> Self:
         """This model with pieces switched off or replaced: all that it computes, from `trace` to
         `generate`, is with these edits.
 
-        It shares all weights that are not edited, and none is touched. An edit is a unit and what
-        becomes of it:
+        It shares all weights that are not edited, and none is touched. An edit is an object, such as
+        `direction * 2`, or its text, a unit and what becomes of it:
 
         - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`,
           `blocks.1.mlp.neuron.17`, `embed`: switched off, what
@@ -145,7 +150,7 @@ class LoadedModel:
             )
         model = self.original.model
         reference = self.edit_text if text is None else text
-        every = unit_edits.edits((*self.edits, *edits), model.config)
+        every = unit_edits.edits((*self.changes, *edits), model.config)
         if any(edit.needs_text for edit in every):
             used = reference
         else:
@@ -154,7 +159,7 @@ class LoadedModel:
         twin.model = unit_edits.edited(
             model, every, () if used is None else self.original.readings(used)
         )
-        twin.edits = tuple(edit.text for edit in every)
+        twin.changes = every
         twin.edit_text = used
         twin._original = self.original
         return twin

@@ -19,7 +19,7 @@ from gptviz.data.trained_on import Share, Trained, followed
 from gptviz.generate.rows import write_rows
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
 from gptviz.interp.changing.before_after import guess
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.reading.next_token import probability_of
 from gptviz.interp.reading.row_losses import row_losses
 from gptviz.labelled_array import Axis, LabelledArray

@@ -13,7 +13,7 @@ import torch
 from gptviz.data.registry import source_from
 from gptviz.data.trained_on import draw_seed
 from gptviz.interp.changing.ablation import Rows
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.dictionaries import dictionary as kept
 from gptviz.interp.dictionaries import features as of_features
 from gptviz.interp.dictionaries import fitting

@@ -12,7 +12,8 @@ import numpy as np
 
 from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.changing.before_after import guess
-from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
+from gptviz.interp.changing.edit import Inputs
+from gptviz.interp.changing.edits import edit_unit, edited_by_each
 from gptviz.interp.explaining.attribution import attributed, stream_at
 from gptviz.interp.reading.lens import course
 from gptviz.interp.reading.lens import lens as compute_lens
@@ -189,7 +190,7 @@ def _needed(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
     whole = guess(lm.model, reading)
     token = int(whole.argmax())
-    twins = edited_by_each(lm.model, list(map(UnitEdit, heads)))
+    twins = edited_by_each(lm.model, list(map(edit_unit, heads)))
     without = {edit.unit: float(guess(twin, reading)[token]) for edit, twin in twins}
     head = min(without, key=without.__getitem__)
     before = float(whole[token])

@@ -14,7 +14,6 @@ from torch import Tensor
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import Direction
-from gptviz.interp.changing.edits import DIRECTION
 from gptviz.interp.held_out import split_lists
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
@@ -69,7 +68,7 @@ class Steered:
 def steer(
     lm: LoadedModel,
     prompt: str,
-    direction: str,
+    direction: str | Direction,
     strength: float = 2.0,
     *,
     frozen: bool = False,
@@ -80,8 +79,7 @@ def steer(
     0 and `strength`.
 
     Args:
-        direction: the name of one that is kept: that of `lm.direction(…)`, or of a file that was
-            read.
+        direction: that of `lm.direction(…)`, or the name of one that is kept.
         strength: how often its spread is added to the stream.
         frozen: whether attention looks, in every pass, where it looks without the direction; the
             prompt then has at most 512 tokens.
@@ -93,10 +91,11 @@ def steer(
             f"attention is frozen for at most {MOST_FROZEN:,} tokens, and the prompt has "
             f"{len(ids):,}: shorten it"
         )
+    found = directions.kept(direction, lm.model.config)
     patterns = _patterns(lm, ids) if frozen else {}
     strengths = sorted({*STRENGTHS, strength})
     with progress.part(0, 2, doing="next tokens"):
-        logits = [_next(at, ids, patterns) for at in _at(lm, direction, strengths)]
+        logits = [_next(at, ids, patterns) for at in _at(lm, found, strengths)]
     # [vocabulary, strength]
     values = np.stack([each.softmax(-1).double().numpy(force=True) for each in logits], axis=1)
     leading = list(dict.fromkeys(values.argsort(axis=0)[::-1][:2].ravel().tolist()))[:MOST_NAMED]
@@ -105,7 +104,7 @@ def steer(
         Axis("strength", tuple(f"{at:g}" for at in strengths)),
     )
     texts = list[str]()
-    for done, at in enumerate(_at(lm, direction, (-strength, 0, strength))):
+    for done, at in enumerate(_at(lm, found, (-strength, 0, strength))):
         with progress.part(3 + done, 6, doing="writing"):
             texts.append(
                 _written(lm, at, ids, max_new_tokens)
@@ -152,8 +151,8 @@ def _written(lm: LoadedModel, at: LoadedModel, ids: Tensor, most: int) -> str:
     return lm.tokenizer.continuation(written)
 
 
-def _at(lm: LoadedModel, direction: str, strengths: Sequence[float]) -> list[LoadedModel]:
-    return [lm.edited(f"{DIRECTION}.{direction}={strength:g}") for strength in strengths]
+def _at(lm: LoadedModel, direction: Direction, strengths: Sequence[float]) -> list[LoadedModel]:
+    return [lm.edited(direction * strength) for strength in strengths]
 
 
 def _always(pattern: Tensor) -> Callable[[Tensor], Tensor]:
@@ -163,7 +162,7 @@ def _always(pattern: Tensor) -> Callable[[Tensor], Tensor]:
 @check_numbers
 def turned(
     lm: LoadedModel,
-    direction: str,
+    direction: str | Direction,
     toward: Sequence[str],
     away: Sequence[str],
     strength: float = 2.0,
@@ -177,7 +176,7 @@ def turned(
         raise ValueError(f"{len(toward):,} and {len(away):,} texts are no pairs")
     pairs = held_out_pairs(lm, toward, away)
     start, goal = ([pair[side] for pair in pairs] for side in ((1, 0) if strength > 0 else (0, 1)))
-    (with_it,) = _at(lm, direction, (strength,))
+    (with_it,) = _at(lm, directions.kept(direction, lm.model.config), (strength,))
     plain = _guesses(lm, start)
     aim = _guesses(lm, goal)
     now = _guesses(with_it, start)
@@ -227,10 +226,10 @@ def read_direction(lm: LoadedModel, path: str | Path) -> Direction:
 
 
 @check_numbers
-def write_direction(lm: LoadedModel, direction: str, path: str | Path) -> None:
+def write_direction(lm: LoadedModel, direction: str | Direction, path: str | Path) -> None:
     """Write a direction that is kept as a GGUF control vector. llama.cpp takes no vector after block
     0, so in its eyes the file has none: a ValueError if the direction acts only there.
     """
     control_vectors.write(
-        Path(path).absolute(), directions.kept(direction, lm.model.config), lm.name
+        Path(path).absolute(), directions.kept(direction, lm.model.config).vectors, lm.name
     )

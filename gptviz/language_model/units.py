@@ -93,7 +93,7 @@ def observable(lm: LoadedModel, layer: str, side: HeadSide = "query") -> Observa
         raise ValueError(
             f"{layer} is not made of units: give an MLP or an attention, such as blocks.0.mlp"
         )
-    if of.part == "mlp":
+    if of.is_mlp:
         return observable_neurons(lm.model, of.block)
     return observable_heads(lm.model, of.block, side)
 
@@ -160,7 +160,7 @@ def written_by(lm: LoadedModel, prompt: str, name: str) -> LabelledArray:
 def _feature(lm: LoadedModel, name: str) -> tuple[Dictionary, int]:
     """The dictionary of the feature of this name, and the number of the feature."""
     of = unit(name, lm.model.config)
-    if of.part != "dictionary" or of.index is None:
+    if of.kind != "feature" or of.index is None:
         raise ValueError(
             f"{name} is no feature: name one as in dictionary.{lm.name}-features.feature.17"
         )

@@ -19,7 +19,7 @@ from gptviz.data.classification import LabelledSource
 from gptviz.data.seq2seq import PairSource
 from gptviz.data.text import TaskSource
 from gptviz.interp.changing.ablation import Rows
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.over_training.measures import (
     MEASURES,
     MeasureInput,

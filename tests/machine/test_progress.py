@@ -13,7 +13,8 @@ import torch
 
 from gptviz.interp import compare
 from gptviz.interp.changing.ablation import Rows, loss_with_each
-from gptviz.interp.changing.edits import MEAN, Inputs, UnitEdit
+from gptviz.interp.changing.edit import MEAN, Edit, Inputs
+from gptviz.interp.changing.edits import edit_unit
 from gptviz.interp.changing.patching import PromptPair, patch
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.explaining.circuit import circuit
@@ -82,8 +83,8 @@ def _pair() -> PromptPair:
     return PromptPair(IDS, (2, *IDS[1:]), 3, 4)
 
 
-def _at_means(model: Transformer) -> Iterator[tuple[UnitEdit, float]]:
-    edits = [UnitEdit(unit, MEAN) for unit in heads_and_mlps(model.config)]
+def _at_means(model: Transformer) -> Iterator[tuple[Edit, float]]:
+    edits = [edit_unit(unit, MEAN) for unit in heads_and_mlps(model.config)]
     ids = torch.tensor([IDS])
     return loss_with_each(model, [Rows(Inputs(ids), ids)], edits, [Inputs(ids), Inputs(ids)])
 

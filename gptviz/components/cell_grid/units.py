@@ -28,12 +28,10 @@ def rows(units: Sequence[Unit]) -> tuple[Row, ...]:
     lines: dict[tuple[bool, int | None, bool], list[Unit]] = {}
     mlps: dict[tuple[bool, int | None], Unit] = {}
     for unit in units:
-        if unit.part == "mlp":
+        if unit.is_mlp:
             mlps[unit.in_encoder, unit.block] = unit
         else:
-            lines.setdefault(
-                (unit.in_encoder, unit.block, unit.part == "cross_attention"), []
-            ).append(unit)
+            lines.setdefault((unit.in_encoder, unit.block, unit.crosses), []).append(unit)
     return tuple(
         Row(
             _name(*place), (*heads, *((None if place[2] else mlps.get(place[:2]),) if mlps else ()))

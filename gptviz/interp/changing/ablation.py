@@ -15,7 +15,8 @@ from gptviz.machine import progress
 from gptviz.model import IDENTITY, Transformer, Watch
 
 from ..reading.layers import last_tap
-from .edits import Inputs, UnitEdit, edited_by_each
+from .edit import Edit, Inputs
+from .edits import edited_by_each
 
 # Logits computed at a time: 17 MB, with as many again for their loss.
 MOST_LOGITS = 2**22
@@ -91,9 +92,9 @@ def _nats(logits: Tensor, targets: Tensor) -> float:
 def loss_with_each(
     model: Transformer,
     texts: Sequence[Rows],
-    edits: Sequence[UnitEdit],
+    edits: Sequence[Edit],
     reference: Sequence[Inputs] = (),
-) -> Iterator[tuple[UnitEdit, float]]:
+) -> Iterator[tuple[Edit, float]]:
     """For each of `edits`, such as every head and every MLP at zero, the loss over `texts` of the
     model with only that edit; compare it with `loss` of the model as it is. The model is in
     evaluation mode, and edits that it has already stay. Means and patterns are taken from

@@ -16,7 +16,7 @@ from gptviz.model.precision import exactly
 
 from ..reading.next_token import probabilities
 from .ablation import NOT_COUNTED, summed
-from .edits import Inputs
+from .edit import Inputs
 
 
 class Guess(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import ClassVar, Final, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -19,11 +19,24 @@ from torch import Tensor
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import Config, Transformer
+from gptviz.model.edited import Replacement
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.runs import fitted
 
 from ..held_out import split_lists
 from ..trace import run
+from ..units.unit import Unit, unit
+from .edit import (
+    MOST_NUMBER,
+    ZERO,
+    Acts,
+    StreamEdit,
+    Values,
+    Words,
+    read_number,
+    rounded,
+    take_away,
+)
 
 # How a direction is found: as the difference of the means of both lists, or as the first principal
 # component of the texts.
@@ -31,6 +44,7 @@ How = Literal["means", "component"]
 HOWS: Final[tuple[How, ...]] = get_args(How)
 # Of each list, the share of the texts at its end that the direction is tested on.
 HELD_OUT = 0.25
+DIRECTION: Final = "direction"
 _PREFIX: Final = "direction."
 
 
@@ -52,9 +66,13 @@ class Direction:
         """The mean separation of the blocks that it acts in."""
         return float(np.mean([self.separation[block] for block in self.vectors]))
 
-    def edit(self, strength: float) -> str:
+    def __mul__(self, strength: float) -> DirectionEdit:
         """The edit that adds it `strength` times to the stream."""
-        return f"{_PREFIX}{self.name}={strength:g}"
+        return DirectionEdit(Unit(DIRECTION, called=self.name), rounded(strength), self)
+
+    def edit(self, strength: float) -> str:
+        """The text of this edit."""
+        return (self * strength).text
 
     def labelled(self) -> LabelledArray:
         """The separation [line, block], beside that of a coin."""
@@ -166,19 +184,23 @@ def found(name: str) -> Direction | None:
     )
 
 
-def kept(name: str, config: Config) -> Mapping[int, Tensor]:
-    """The vectors of a direction by block, for a model of this config; a ValueError if it is not
-    kept here, or does not fit.
+def kept(named: str | Direction, config: Config) -> Direction:
+    """The direction of this name, or one that is open, for a model of this config; a ValueError if
+    it is no name, is not kept here, or does not fit.
     """
-    direction = found(name)
+    if isinstance(named, str):
+        # not a path, which a link may have made up
+        direction = found(unit(_PREFIX + named, config).called)
+    else:
+        direction = named
     if direction is None:
         raise ValueError(
-            f"there is no direction {name} on this machine: find it again under Residual stream, "
+            f"there is no direction {named} on this machine: find it again under Residual stream, "
             "Steering, or read its file "
             "with gptviz steer --direction FILE"
         )
     require_fit(direction, config)
-    return direction.vectors
+    return direction
 
 
 def require_fit(direction: Direction, config: Config) -> None:
@@ -190,3 +212,38 @@ def require_fit(direction: Direction, config: Config) -> None:
             f"the direction {direction.name} is that of another model: it has {size:,} numbers, "
             f"and acts up to block {last}"
         )
+
+
+class DirectionEdit(StreamEdit):
+    """A direction that is added to the stream, or taken out of it: `direction.number-1f0c2a9b=2`."""
+
+    becomes: ClassVar[Words] = {ZERO: " is taken out of the stream"}
+    set_to = " is added to the stream, {:g} times its spread"
+
+    @classmethod
+    def act(cls, edits: Sequence[Self], values: Values) -> Acts:
+        """As `Edit.act`."""
+        for one in edits:
+            direction = kept(one.opened or one.unit.called, values.model.config)
+            for block, vector in direction.vectors.items():
+                yield f"blocks.{block}.resid_post", one.along(vector)
+
+    def along(self, vector: Tensor) -> Replacement:
+        """The stream [B, T, d_model] with the `vector` added as often as the edit says, or without
+        its part along the vector.
+        """
+        if self.to == ZERO:
+            return take_away(vector, 1)
+        to = self.number
+        return lambda value, seen: value + to * vector.to(value) if to else value
+
+
+def turned_round(text: str) -> str:
+    """The edit that takes a direction away as often as this one adds it; of another edit the same
+    one.
+    """
+    name, _, to = text.partition("=")
+    number = read_number(to, MOST_NUMBER)
+    if number and name.startswith(_PREFIX):
+        return f"{name}={-number:g}"
+    return text

@@ -10,8 +10,9 @@ everything at a right angle to both. A second swap brings everything back.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final, Self
 
 import torch
 from torch import Tensor
@@ -23,6 +24,10 @@ from gptviz.runs import fitted
 
 from ..explaining.through_norms import read_through
 from ..reading.layers import EMBEDDING, Layer, layers
+from ..units.unit import Unit
+from .edit import Acts, StreamEdit, Values, parse_strength, rounded, take_away
+
+SWAP: Final = "swap"
 
 # A layer, the ids of two tokens, and the name of a fitted lens, where one is used.
 _PARTS = re.compile(r"(.+?)\.([0-9]+)\.([0-9]+)(?:\.([0-9a-f]{32}))?")
@@ -46,12 +51,23 @@ class Swap:
             (self.layer.name, *map(str, self.tokens), *([self.lens] if self.lens else []))
         )
 
+    def __mul__(self, strength: float) -> SwapEdit:
+        """The edit that swaps the tokens so far: at 1 they change places."""
+        return SwapEdit(Unit(SWAP, called=self.called), rounded(strength), swap=self)
+
 
 def swap(called: str, config: Config) -> Swap:
     """The swap of this name; a ValueError if the model has no such layer or tokens, guesses none,
     or both are the same.
     """
-    name, one, other, lens = _parts(called)
+    parts = _PARTS.fullmatch(called)
+    if parts is None:
+        raise ValueError(
+            f"swap.{called}: name a layer and two tokens by their ids, as in "
+            "swap.blocks.1.mlp.17.42"
+        )
+    name = parts[1]
+    one, other = sorted((int(parts[2]), int(parts[3])))
     if config.kind == "classifier" or not config.n_layer:
         raise ValueError(
             f"swap.{called}: tokens are swapped in the stream of models that have blocks and "
@@ -63,39 +79,12 @@ def swap(called: str, config: Config) -> Swap:
         raise ValueError(
             f"swap.{called}: this model has no layer {name:.40}; they go from {first} to {last}"
         )
-    if one == other or max(one, other) >= config.vocab_size:
+    if one == other or other >= config.vocab_size:
         raise ValueError(
             f"swap.{called}: name two different tokens by their ids, from 0 to "
             f"{config.vocab_size - 1:,}"
         )
-    return Swap(layer, (min(one, other), max(one, other)), lens)
-
-
-def title(called: str, strength: float, token: Callable[[int], str]) -> str:
-    """What a swap does, as a sentence without its full stop. `token` gives the name of a token by
-    its id.
-    """
-    layer, one, other, lens = _parts(called)
-    block, _, part = layer.removeprefix("blocks.").partition(".")
-    of = f"the {_SUBLAYERS.get(part, part)} of " if part else ""
-    place = "the embedding" if layer == EMBEDDING else f"{of}block {block}"
-    how_far = "" if strength == 1 else f", {strength:g} of the way"
-    by = " (by the directions of a fitted lens)" if lens else ""
-    return (
-        f"Tokens {token(one)} and {token(other)} change places in the stream after "
-        f"{place}{how_far}{by}"
-    )
-
-
-def _parts(called: str) -> tuple[str, int, int, str]:
-    """The layer, both tokens and the lens that the name of a swap says."""
-    parts = _PARTS.fullmatch(called)
-    if parts is None:
-        raise ValueError(
-            f"swap.{called}: name a layer and two tokens by their ids, as in "
-            "swap.blocks.1.mlp.17.42"
-        )
-    return parts[1], int(parts[2]), int(parts[3]), parts[4] or ""
+    return Swap(layer, (one, other), parts[4] or "")
 
 
 @torch.no_grad()
@@ -132,3 +121,34 @@ def difference(model: Transformer, asked: Swap) -> Tensor:
             f"swap.{asked.called}: both tokens have the same direction, or one has none"
         )
     return step
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwapEdit(StreamEdit):
+    """Two tokens that change places in the stream: `swap.blocks.1.mlp.17.42=1`."""
+
+    swap: Swap  #: the layer and the tokens
+
+    @classmethod
+    def parse(cls, unit: Unit, text: str, config: Config) -> SwapEdit:
+        """As `Edit.parse`."""
+        asked = swap(unit.called, config)
+        return asked * (parse_strength(text.strip(), "a swap") if "=" in text else 1)
+
+    def titled(self, token: Callable[[int], str]) -> str:
+        """As `Edit.titled`."""
+        layer = self.swap.layer.name
+        one, other = map(token, self.swap.tokens)
+        block, _, part = layer.removeprefix("blocks.").partition(".")
+        of = f"the {_SUBLAYERS.get(part, part)} of " if part else ""
+        place = "the embedding" if layer == EMBEDDING else f"{of}block {block}"
+        how_far = "" if self.to == 1 else f", {self.to:g} of the way"
+        by = " (by the directions of a fitted lens)" if self.swap.lens else ""
+        return f"Tokens {one} and {other} change places in the stream after {place}{how_far}{by}"
+
+    @classmethod
+    def act(cls, edits: Sequence[Self], values: Values) -> Acts:
+        """As `Edit.act`."""
+        for one in edits:
+            step = difference(values.model, one.swap)
+            yield one.swap.layer.tap, take_away(step, 2 * one.number)

@@ -9,9 +9,9 @@ the sum of the decoder's rows times their activations, plus c.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 import torch
 from torch import Tensor
@@ -21,7 +21,9 @@ from gptviz.model import Config
 from gptviz.model.edited import Pass, Replacement
 from gptviz.runs import fitted
 
+from ..changing.edit import ZERO, Acts, StreamEdit, Values, rounded
 from ..held_out import support
+from ..units.unit import Unit
 
 # The tensors of numbers in the file of a dictionary; beside them "block", "k", the bytes of
 # "model", and "fitted_to" unless it was kept before that was counted.
@@ -111,11 +113,14 @@ class Dictionary:
         """The same dictionary on `device`."""
         return replace(self, **{name: getattr(self, name).to(device) for name in TENSORS})
 
+    def with_feature(self, feature: int, activation: float = 0.0) -> FeatureEdit:
+        """The edit that sets a feature to an activation; without one, it is switched off."""
+        unit = Unit("dictionary", index=feature, called=self.name)
+        return FeatureEdit(unit, rounded(activation) or ZERO, self)
+
     def edit(self, feature: int, activation: float = 0.0) -> str:
-        """The edit that sets a feature to an activation."""
-        return f"{_PREFIX}{self.name}.feature.{feature}" + (
-            f"={activation:g}" if activation else ""
-        )
+        """The text of this edit."""
+        return self.with_feature(feature, activation).text
 
     def with_set(self, activations: Mapping[int, float]) -> Replacement:
         """What an edit puts in the place of the stream where some features have these activations
@@ -177,34 +182,43 @@ def fits(dictionary: Dictionary, config: Config) -> bool:
     return dictionary.block < config.n_layer and dictionary.encoder.shape[1] == config.d_model
 
 
-def kept(name: str, config: Config) -> Dictionary:
-    """The dictionary of this name, for a model of this config. A ValueError if it is not kept here,
-    or does not fit the model.
+def kept(named: str | Dictionary, config: Config) -> Dictionary:
+    """The dictionary of this name, or one that is open, for a model of this config. A ValueError if
+    it is not kept here, or does not fit the model.
     """
-    dictionary = found(name)
+    dictionary = found(named) if isinstance(named, str) else named
     if dictionary is None:
         raise ValueError(
-            f"there is no dictionary {name} on this machine: fit it, or read its files, with "
+            f"there is no dictionary {named} on this machine: fit it, or read its files, with "
             "gptviz dictionary"
         )
     if not fits(dictionary, config):
         raise ValueError(
-            f"the dictionary {name} is that of another model: it reads vectors of "
+            f"the dictionary {dictionary.name} is that of another model: it reads vectors of "
             f"{dictionary.encoder.shape[1]:,} numbers after "
             f"block {dictionary.block}"
         )
     return dictionary
 
 
-def setting(name: str, activations: Mapping[int, float], config: Config) -> dict[str, Replacement]:
-    """By the tap where it acts, what sets features of the dictionary of this name to these
-    activations. A ValueError as in `kept`, or if it has no such feature.
-    """
-    dictionary = kept(name, config)
-    last = max(activations)
-    if last >= len(dictionary.encoder):
-        raise ValueError(
-            f"the dictionary {name} has no feature {last}; features are counted from 0 to "
-            f"{len(dictionary.encoder) - 1}"
-        )
-    return {dictionary.tap: dictionary.with_set(activations)}
+class FeatureEdit(StreamEdit):
+    """A feature that is set to an activation: `dictionary.mine-1f0c2a9b.feature.17=4`."""
+
+    set_to = " is set to {:.6g}"
+
+    @classmethod
+    def act(cls, edits: Sequence[Self], values: Values) -> Acts:
+        """As `Edit.act`: the features of one dictionary act together."""
+        of_each: dict[str, list[Self]] = {}
+        for one in edits:
+            of_each.setdefault(one.unit.called, []).append(one)
+        for name, together in of_each.items():
+            dictionary = kept(together[0].opened or name, values.model.config)
+            activations = {one.unit.index or 0: one.number for one in together}
+            last = max(activations)
+            if last >= len(dictionary.encoder):
+                raise ValueError(
+                    f"the dictionary {name} has no feature {last}; features are counted from 0 to "
+                    f"{len(dictionary.encoder) - 1}"
+                )
+            yield dictionary.tap, dictionary.with_set(activations)

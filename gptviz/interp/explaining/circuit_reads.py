@@ -144,9 +144,9 @@ class Frozen:
         an edit replaced what it writes. The direction [d_model] says what a number at the top gains
         from each number that is written there.
         """
-        if reader.part != "mlp":
-            if reader.is_head:
-                return self._head_reads(reader, position, direction)
+        if reader.is_head:
+            return self._head_reads(reader, position, direction)
+        if not reader.is_mlp:
             return []
         layer = reader.layer
         here = slice(position, position + 1)

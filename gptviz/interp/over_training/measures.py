@@ -20,7 +20,8 @@ from gptviz.text.datasets.tasks import Modular
 
 from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
 from ..changing.before_after import guess
-from ..changing.edits import Inputs, UnitEdit
+from ..changing.edit import Inputs
+from ..changing.edits import edit_unit
 from ..compare import matrices
 from ..explaining.attribution import attribute
 from ..explaining.circuit import circuit
@@ -273,7 +274,7 @@ def _switched_off(model: Transformer, given: MeasureInput) -> Numbers:
     """How much the loss rises, over data held out, if what a part computes is replaced by zero."""
     (rows,) = given.rows.values()
     usual = loss(model, rows)
-    losses = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
+    losses = loss_with_each(model, rows, [edit_unit(unit) for unit in heads_and_mlps(model.config)])
     return {edit.unit.name: value - usual for edit, value in losses}
 
 

@@ -22,7 +22,8 @@ from gptviz.model import Config, Transformer, Watch
 from gptviz.model.kinds import MODEL_KINDS
 
 from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
-from ..changing.edits import Inputs, UnitEdit
+from ..changing.edit import Inputs
+from ..changing.edits import edit_unit
 from ..reading.attention import AttentionPart
 from .head_weights import copying
 from .unit import Unit
@@ -524,7 +525,7 @@ def rises_without(
     """As `losses_without`, over `texts` with what is to be guessed in them."""
     with progress.part(0, 1 + len(heads)):
         usual = loss(model, texts)
-    for edit, without in loss_with_each(model, texts, [UnitEdit(head) for head in heads]):
+    for edit, without in loss_with_each(model, texts, [edit_unit(head) for head in heads]):
         yield edit.unit, without - usual
 
 

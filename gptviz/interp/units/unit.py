@@ -10,8 +10,9 @@ stream is a unit too, `direction.number-1f0c2a9b`, and a feature of a dictionary
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
 
 from gptviz.model import Config
 
@@ -37,6 +38,40 @@ FORMS = (
 )
 
 
+class Kind(NamedTuple):
+    """What the units of one part of a model are called."""
+
+    layer: str  #: their name without the piece, with {block} and {called}
+    title: str  #: the whole in a sentence
+    value: str = "neurons"  #: the last word of the tap with what its pieces compute
+    piece: str = "neuron"  #: what a piece of it is called
+    #: such a piece in a sentence, with its {kind} and {index}
+    title_of_piece: str = "{kind} {index} of block {block}"
+
+
+KINDS: Final[Mapping[UnitKind, Kind]] = {
+    "embed": Kind("embed", "token embedding"),
+    "positions": Kind("positions", "positions"),
+    "attention": Kind("blocks.{block}.attention", "attention of block {block}", "z", "head"),
+    "cross_attention": Kind(
+        "blocks.{block}.cross_attention",
+        "cross-attention of block {block}",
+        "z",
+        "head",
+        "cross-attention head {index} of block {block}",
+    ),
+    "mlp": Kind("blocks.{block}.mlp", "MLP of block {block}"),
+    "expert": Kind("blocks.{block}.mlp", "experts of block {block}", "experts", "expert"),
+    "adapter": Kind("adapter", "LoRA adapter"),
+    "weights": Kind("{called}", "matrix {called}"),
+    "direction": Kind("direction.{called}", "direction {called}"),
+    "dictionary": Kind(
+        "dictionary.{called}", "features of {called}", "", "feature", "feature {index} of {called}"
+    ),
+    "swap": Kind("swap.{called}", "swap {called}"),
+}
+
+
 @dataclass(frozen=True, order=True)
 class Unit:
     """A piece of a model."""
@@ -55,36 +90,42 @@ class Unit:
     called: str = ""
 
     @property
+    def kind(self) -> str:
+        """What a piece of its layer is called: head, neuron, expert or feature."""
+        return KINDS[self.part].piece
+
+    @property
     def is_head(self) -> bool:
         """Whether it is one head."""
-        return self.part in ("attention", "cross_attention") and self.index is not None
+        return self.kind == "head" and self.index is not None
+
+    @property
+    def is_mlp(self) -> bool:
+        """Whether it is a whole MLP or one of its neurons."""
+        return self.part == "mlp"
 
     @property
     def is_neuron(self) -> bool:
         """Whether it is one neuron."""
-        return self.part == "mlp" and self.index is not None
+        return self.is_mlp and self.index is not None
 
     @property
-    def kind(self) -> str:
-        """What a piece of its layer is called: head, neuron, expert or feature."""
-        if "attention" in self.part:
-            return "head"
-        return {"expert": "expert", "dictionary": "feature"}.get(self.part, "neuron")
+    def crosses(self) -> bool:
+        """Whether it is a cross-attention or one of its heads."""
+        return self.part == "cross_attention"
+
+    @property
+    def whole(self) -> Unit:
+        """What it is a piece of: of a head its attention; a whole is its own."""
+        return replace(self, index=None)
 
     @property
     def layer(self) -> str:
         """What tap names of its attention or MLP begin with, as in `blocks.1.attention`; its name
         for embedding and positions.
         """
-        if self.called:
-            if self.part == "weights":
-                return self.called
-            return f"{self.part}.{self.called}"
-        part = "mlp" if self.part == "expert" else self.part
-        place = part if self.block is None else f"blocks.{self.block}.{part}"
-        if self.in_encoder:
-            return f"encoder.{place}"
-        return place
+        layer = KINDS[self.part].layer.format(**vars(self)) or self.part
+        return f"encoder.{layer}" if self.in_encoder else layer
 
     @property
     def name(self) -> str:
@@ -92,34 +133,21 @@ class Unit:
         return self.layer + ("" if self.index is None else f".{self.kind}.{self.index}")
 
     @property
+    def tap(self) -> str:
+        """The name of the tap with what it computes; of a piece, with what all pieces do."""
+        if self.block is None:
+            return self.layer
+        value = "out" if self.index is None else KINDS[self.part].value
+        return f"{self.layer}.{value}"
+
+    @property
     def title(self) -> str:
         """Its name in a sentence, as in "head 3 of block 1"."""
-        kinds = {"attention": "attention", "cross_attention": "cross-attention", "mlp": "MLP"}
-        if self.part == "weights":
-            if self.called:
-                return f"matrix {self.called}"
-            return "all matrices"
-        if self.part in ("direction", "swap"):
-            return f"{self.part} {self.called}"
-        if self.part == "dictionary":
-            return f"feature {self.index} of {self.called}"
-        if self.block is None:
-            title = {
-                "adapter": "LoRA adapter",
-                "embed": "token embedding",
-                "positions": "positions",
-            }[self.part]
-        elif self.index is None:
-            title = f"{kinds[self.part]} of block {self.block}"
-        else:
-            if self.part == "cross_attention":
-                piece = "cross-attention head"
-            else:
-                piece = self.kind
-            title = f"{piece} {self.index} of block {self.block}"
-        if self.in_encoder:
-            return f"{title} of the encoder"
-        return title
+        kind = KINDS[self.part]
+        title = kind.title if self.index is None else kind.title_of_piece
+        return title.format(kind=kind.piece, **vars(self)) + (
+            " of the encoder" if self.in_encoder else ""
+        )
 
 
 def unit(name: str, config: Config) -> Unit:

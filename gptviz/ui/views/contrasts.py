@@ -13,7 +13,8 @@ import torch
 
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.before_after import guess
-from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
+from gptviz.interp.changing.edit import Inputs
+from gptviz.interp.changing.edits import edit_unit, edited_by_each
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.model import Transformer
@@ -128,7 +129,7 @@ def needed_head(key: ModelKey, question: ContrastQuestion) -> NeededHead | None:
         return None
     without = {
         one.unit: guess(twin, reading)
-        for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])
+        for one, twin in edited_by_each(model, [edit_unit(head) for head in heads])
     }
     head = min(heads, key=lambda one: without[one][question.right])
     left = without[head]
@@ -219,7 +220,7 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
     ):
         model = language_model(scrubber.at_step(key, step)).model
         reading = _reading(model, question)
-        ((_, twin),) = edited_by_each(model, [UnitEdit(head)])
+        ((_, twin),) = edited_by_each(model, [edit_unit(head)])
         now = guess(model, reading)
         without = guess(twin, reading)
         if int(now.argmax()) != question.right or int(without.argmax()) == question.right:

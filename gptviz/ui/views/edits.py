@@ -4,9 +4,12 @@ edit changes a picture.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
-from gptviz.interp.changing.edits import MEAN, PATTERNS, ZERO, edit
+from gptviz.interp.changing.edit import ZERO
+from gptviz.interp.changing.unit_edits import AttentionEdit, PositionsEdit
 from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
 from gptviz.model.parts.positions import POSITIONS
@@ -63,39 +66,27 @@ def of_attention(lm: LanguageModel, like: Unit) -> dict[str, str]:
         lm: the model.
         like: an attention of this kind, in any block.
     """
-    edits_of_model = [edit(text, lm.model.config) for text in lm.edits]
-    of_kind = [
-        one
-        for one in edits_of_model
-        if (one.unit.part, one.unit.in_encoder) == (like.part, like.in_encoder)
-    ]
     return {
         ".".join(str(at) for at in (one.unit.block, one.unit.index) if at is not None): one.text
-        for one in of_kind
+        for one in lm.changes
+        if replace(one.unit, block=like.block, index=like.index) == like
     }
 
 
 def about_patterns(lm: LanguageModel) -> list[str]:
     """For each edit of an attention of the model, a sentence about a picture of its patterns."""
-    sentences = []
-    for one in (edit(text, lm.model.config) for text in lm.edits):
-        if one.unit.part not in ("attention", "cross_attention"):
-            continue
-        name = capitalised(one.unit.title)
-        if one.to in PATTERNS:
-            sentences.append(
-                f"{name} has its pattern from an edit: it is not the softmax of its scores."
-            )
-        elif one.to in (ZERO, MEAN):
-            if one.to == ZERO:
-                instead = "nothing"
-            else:
-                instead = "its mean over the reference text"
-            sentences.append(
-                f"{name} is switched off: its pattern is still computed and shown, but {instead} "
-                "is passed on."
-            )
-    return sentences
+    return [
+        f"{capitalised(one.unit.title)} {_of_pattern(one)}"
+        for one in lm.changes
+        if isinstance(one, AttentionEdit)
+    ]
+
+
+def _of_pattern(one: AttentionEdit) -> str:
+    if one.is_of_pattern:
+        return "has its pattern from an edit: it is not the softmax of its scores."
+    instead = "nothing" if one.to == ZERO else "its mean over the reference text"
+    return f"is switched off: its pattern is still computed and shown, but {instead} is passed on."
 
 
 # Sentences about a picture of positions that are switched off or shuffled, by the quantity that the
@@ -113,8 +104,10 @@ _BY_DISTANCE = (
 
 def about_positions(lm: LanguageModel) -> list[str]:
     """For each edit of the positions of the model, a sentence about a picture of them."""
-    edits_of_model = [edit(text, lm.model.config) for text in lm.edits]
     acts_on = POSITIONS[lm.model.config.positions].acts_on
     shuffled = _BY_DISTANCE if acts_on == "scores" else _SHUFFLED
-    edited = [one for one in edits_of_model if one.unit.part == "positions"]
-    return [f"{one.title}. {_WITHOUT[acts_on] if one.to == ZERO else shuffled}" for one in edited]
+    return [
+        f"{one.title}. {_WITHOUT[acts_on] if one.to == ZERO else shuffled}"
+        for one in lm.changes
+        if isinstance(one, PositionsEdit)
+    ]

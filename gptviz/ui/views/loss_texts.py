@@ -11,7 +11,7 @@ import streamlit as st
 
 from gptviz.interp.changing.ablation import Rows, loss
 from gptviz.interp.changing.before_after import Guess, guess
-from gptviz.interp.changing.edits import UnitEdit, edited_by_each
+from gptviz.interp.changing.edits import edit_unit, edited_by_each
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.labelled_array import Float64Array
 from gptviz.language_model import LanguageModel, changing, data
@@ -119,5 +119,5 @@ def without_each(key: ModelKey, prompt: str) -> dict[Unit, Float64Array]:
     heads = [unit for unit in heads_and_mlps(model.config) if unit.is_head]
     if effort(model, max(part.shape[1] for part in read if part is not None), len(heads)) > LITTLE:
         return {}
-    twins = edited_by_each(model, [UnitEdit(head) for head in heads])
+    twins = edited_by_each(model, [edit_unit(head) for head in heads])
     return {edit.unit: guess(twin, read.before_answer) for edit, twin in twins}

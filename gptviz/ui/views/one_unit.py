@@ -13,7 +13,7 @@ import streamlit as st
 from gptviz.figures.changing.before_after import before_after
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.units import neurons as figures
-from gptviz.interp.changing.edits import MOST_NUMBER
+from gptviz.interp.changing.edit import MOST_NUMBER
 from gptviz.interp.units.activity import BINS, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.interp.units.unit import unit as named

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Inputs
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder
 

@@ -12,7 +12,8 @@ import torch
 from gptviz.interp.changing import ablation
 from gptviz.interp.changing.ablation import Rows, loss, loss_with_each
 from gptviz.interp.changing.before_after import guess, guess_and_loss
-from gptviz.interp.changing.edits import MEAN, ZERO, Inputs, UnitEdit, edited
+from gptviz.interp.changing.edit import MEAN, ZERO, Inputs
+from gptviz.interp.changing.edits import edit_unit, edited
 from gptviz.interp.units.unit import heads_and_mlps
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -43,7 +44,7 @@ def test_the_loss_without_each_piece_is_that_of_a_loop(
     monkeypatch.setattr(ablation, "MOST_LOGITS", 100)  # some rows at a time
     model = scrambled(tiny(**KINDS[kind]))
     rows = texts(kind)
-    edits = [UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
+    edits = [edit_unit(unit, to) for unit in heads_and_mlps(model.config)]
     reference = [rows[0].reading]
     found = dict(loss_with_each(model, rows, edits, reference))
     assert list(found) == edits

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gptviz.interp.changing import edits as unit_edits
-from gptviz.interp.changing.edits import MOST_EDITS, Inputs, edit, edits, fitting
+from gptviz.interp.changing.edit import Inputs
+from gptviz.interp.changing.edits import MOST_EDITS, edit, edits, fitting
+from gptviz.interp.changing.unit_edits import PATTERNS, SHUFFLE_SEED
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.model import Config, Record, Transformer, Watch
@@ -150,7 +152,7 @@ def rows_of(
     return result
 
 
-@pytest.mark.parametrize("to", unit_edits.PATTERNS)
+@pytest.mark.parametrize("to", PATTERNS)
 @pytest.mark.parametrize("window", [None, 1, 3])
 @pytest.mark.parametrize("length", [3, 6, 8], ids=lambda length: f"reference of {length}")
 def test_a_replaced_pattern_is_that_of_a_loop(to: str, window: int | None, length: int) -> None:
@@ -173,7 +175,7 @@ def test_a_replaced_pattern_is_that_of_a_loop(to: str, window: int | None, lengt
     assert torch.equal(one[:, :2], before[:, :2])
 
 
-@pytest.mark.parametrize("to", unit_edits.PATTERNS)
+@pytest.mark.parametrize("to", PATTERNS)
 @pytest.mark.parametrize("window", [None, 3])
 def test_the_pattern_of_a_long_text_is_replaced_in_parts(
     to: str, window: int | None, monkeypatch: pytest.MonkeyPatch
@@ -201,7 +203,7 @@ def test_the_pattern_of_a_long_text_is_replaced_in_parts(
     assert max(sizes) <= 200
 
 
-@pytest.mark.parametrize("to", unit_edits.PATTERNS)
+@pytest.mark.parametrize("to", PATTERNS)
 @pytest.mark.parametrize("length", [3, 8], ids=lambda length: f"reference of {length}")
 def test_padding_and_a_memory_are_hidden_from_a_replaced_pattern_too(to: str, length: int) -> None:
     model = scrambled(tiny(**KINDS["encoder-decoder"]))
@@ -289,7 +291,7 @@ def test_positions_are_gone_or_in_another_order(kind: str, to: str) -> None:
     if to == "shuffled":
         # Under a full mask the tokens in the order of their places give what they gave, token by
         # token.
-        order = torch.randperm(8, generator=torch.Generator().manual_seed(unit_edits.SHUFFLE_SEED))
+        order = torch.randperm(8, generator=torch.Generator().manual_seed(SHUFFLE_SEED))
         in_place = torch.empty_like(ids)
         in_place[:, order] = ids
         torch.testing.assert_close(

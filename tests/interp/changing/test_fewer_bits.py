@@ -13,6 +13,7 @@ from torch.nn import functional as F
 import gptviz
 from gptviz.interp.changing import edits as unit_edits
 from gptviz.interp.changing import fewer_bits
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.changing.edits import edits, quantisers
 from gptviz.interp.changing.fewer_bits import (
     OUTLIER,
@@ -57,7 +58,7 @@ def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
     with torch.no_grad():
         for name, one in matrices(copied).items():
             one.copy_(quantiser("3bit.row").brought_back(matrices(model)[name]))
-        reference = [unit_edits.Inputs(some_ids(seed=5))]
+        reference = [Inputs(some_ids(seed=5))]
         texts = ("blocks.0.mlp=mean", "blocks.1.attention.head.1")
         found = unit_edits.edited(
             model, edits(("weights=3bit.row", *texts), model.config), reference
@@ -70,7 +71,7 @@ def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
 
 def test_too_little_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     model = scrambled(tiny())
-    monkeypatch.setattr(unit_edits, "room", lambda needed, device: 100)
+    monkeypatch.setattr("gptviz.interp.changing.weight_edits.room", lambda needed, device: 100)
     with pytest.raises(ValueError, match=r"100 bytes is free: .* quantise only one matrix"):
         edited(model, "weights=4bit.g32")
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.dictionaries import fitting
 from gptviz.interp.dictionaries.fitting import KINDS, FittedKind, fit, seen, vectors
 from gptviz.interp.trace import run

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.dictionaries.quality import measured, random_like
 from gptviz.interp.trace import run
 from tests.interp.dictionaries.test_dictionary import random, unchanged

@@ -577,7 +577,7 @@ def into(setting: AttributionSetting, chosen: str) -> None:
     part = unit(chosen, setting.subject.lm.model.config)
     page = ATTENTION
     query = {"block": str(part.block), "head": str(part.index)}
-    if part.part == "mlp":
+    if part.is_mlp:
         strongest = int(np.abs(setting.attribution(chosen).neurons[chosen]).argmax())
         page = NEURONS
         query = {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
@@ -585,7 +585,7 @@ def into(setting: AttributionSetting, chosen: str) -> None:
         query["stack"] = DECODER
     with st.container(horizontal=True, vertical_alignment="center"):
         switch(part, key="switch off")
-        if part.part != "cross_attention" and setting.subject.kind.name in page.kinds:
+        if not part.crosses and setting.subject.kind.name in page.kinds:
             frame.link(page, f"Open it on {page.title}", query={**frame.shared_state(), **query})
 
 

@@ -391,7 +391,7 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
                 frame.link(PAGES["attribution"], "What it adds by itself", query=query)
             else:
                 frame.link(PAGES["neurons"], "Its neurons", query=state)
-            if node.unit.is_head or node.unit.part == "mlp":
+            if node.unit.is_head or node.unit.is_mlp:
                 edits.switch(node.unit, key="switch off the node")
 
 

@@ -13,8 +13,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.figures.kit.format import in_words, percent
 from gptviz.figures.reading import costs as figures
-from gptviz.interp.changing.edits import WEIGHTS, edit, quantisers
+from gptviz.interp.changing.edits import edit
 from gptviz.interp.changing.fewer_bits import weight
+from gptviz.interp.changing.weight_edits import WEIGHTS, quantisers
 from gptviz.interp.reading import costs as gathered
 from gptviz.interp.reading.costs import Costs, PassKind
 from gptviz.labelled_array import LabelledArray

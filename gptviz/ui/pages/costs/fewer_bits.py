@@ -12,8 +12,9 @@ import streamlit as st
 from gptviz.figures.changing.fewer_bits import matrix_errors
 from gptviz.figures.kit.format import brief, percent
 from gptviz.interp.changing import fewer_bits as computed
-from gptviz.interp.changing.edits import WEIGHTS, edit, edits, fitting, quantisers
+from gptviz.interp.changing.edits import edits, fitting
 from gptviz.interp.changing.fewer_bits import MatrixError
+from gptviz.interp.changing.weight_edits import WEIGHTS, quantisers
 from gptviz.labelled_array import Float64Array
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, Transformer, parameter_count, precision
@@ -77,7 +78,7 @@ def show(subject: Subject) -> Shown:
         return NOTHING
     if subject.kind.continues:
         subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
-    others = [one for one in subject.key.edits if not edit(one, config).is_of_weights]
+    others = [one.text for one in subject.lm.changes if not one.is_of_weights]
     reference = on_screen.reference_text(subject.default)
     before = on_screen.with_edits(
         subject.key.unedited, fitting(others, subject.lm.original.model), reference
@@ -85,7 +86,7 @@ def show(subject: Subject) -> Shown:
     shown = on_screen.with_edits(
         subject.key.unedited, fitting([text, *others], subject.lm.original.model), reference
     )
-    if not any(edit(one, config).is_of_weights for one in shown.edits):
+    if not any(one.is_of_weights for one in language_model(shown).changes):
         return NOTHING
     return _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
 
@@ -156,7 +157,7 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
         together = float((wrong / sum(squares)) ** 0.5)
     else:
         together = 0.0
-    size = computed.weight(config, quantisers(edits(shown.edits, config), config))
+    size = computed.weight(config, quantisers(language_model(shown).changes, config))
     cells = [
         (
             "Weight",
@@ -194,9 +195,8 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
 @jobs.data("Comparing the weights", max_entries=32)
 def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
     whole = language_model(before).model
-    other = language_model(shown).model
-    kept = quantisers(edits(shown.edits, whole.config), whole.config)
-    return computed.errors(whole, other, kept)
+    twin = language_model(shown)
+    return computed.errors(whole, twin.model, quantisers(twin.changes, whole.config))
 
 
 @jobs.data("Reading the prompt", max_entries=32)

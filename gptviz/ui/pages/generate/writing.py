@@ -26,7 +26,7 @@ from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Snapshot, Tree, TreeNode
-from gptviz.interp.changing.edits import turned_round
+from gptviz.interp.changing.directions import turned_round
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.model.costs.effort import LEAST
 from gptviz.text import SymbolTokenizer

@@ -358,7 +358,7 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
 def pattern(key: ModelKey, read: Read, head: Unit) -> LabelledArray:
     """The pattern of one head over the tokens that it reads, or over the last of them."""
     lm = language_model(key)
-    crosses = head.part == "cross_attention"
+    crosses = head.crosses
     assert head.block is not None
     assert head.index is not None
     ids = scored(torch.tensor(read.ids), lm.model.config).tolist()

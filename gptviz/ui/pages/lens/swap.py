@@ -10,8 +10,7 @@ import streamlit as st
 
 from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
-from gptviz.interp.changing import swaps
-from gptviz.interp.changing.edits import SWAP, edit
+from gptviz.interp.changing.swaps import SwapEdit
 from gptviz.interp.reading.fitted_lens import FittedLens
 from gptviz.interp.reading.lens import Lens
 from gptviz.ui.shell.subject import Asked, Subject, edits
@@ -22,16 +21,10 @@ from gptviz.ui.widgets import in_quotes
 _PICKED = "swap with"
 
 
-def present(subject: Subject, layer: str) -> str | None:
+def present(subject: Subject, layer: str) -> SwapEdit | None:
     """The edit of the model that swaps two tokens after this layer; None if there is none."""
-    config = subject.lm.model.config
-    made = (edit(text, config) for text in subject.key.edits)
-    found = (
-        one
-        for one in made
-        if one.unit.part == SWAP and swaps.swap(one.unit.called, config).layer.name == layer
-    )
-    return next((one.text for one in found), None)
+    made = (one for one in subject.lm.changes if isinstance(one, SwapEdit))
+    return next((one for one in made if one.swap.layer.name == layer), None)
 
 
 def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None) -> None:
@@ -50,7 +43,7 @@ def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None)
             "places. It acts on every page."
         )
         edits.number_slider(
-            st, made.partition("=")[0], 0.0, "Strength of the swap", 0.0, 1.0, step=0.25, help=hint
+            st, made.unit.name, 0.0, "Strength of the swap", 0.0, 1.0, step=0.25, help=hint
         )
         return
     first = int(lens.top[cell.layer, cell.index, 0])
@@ -81,7 +74,7 @@ def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> Non
     if (made := present(subject, lens.layers[cell.layer].name)) is None:
         return
     label = subject.lm.tokenizer.label
-    others = tuple(text for text in subject.key.edits if text != made)
+    others = tuple(text for text in subject.key.edits if text != made.text)
     without = replace(asked, key=replace(subject.key, edits=others)).value
     then, now = (
         f"{in_quotes(label(int(each.top[-1, cell.index, 0])))} "
@@ -89,7 +82,7 @@ def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> Non
         for each in (without, lens)
     )
     stays = without.top[-1, cell.index, 0] == lens.top[-1, cell.index, 0]
-    what = edit(made, subject.lm.model.config).titled(lambda token: in_quotes(label(token)))
+    what = made.titled(lambda token: in_quotes(label(token)))
     before = "" if then == now else f"; without it, it is {then}"
     if stays:
         change = f"stays {now}{before}"

@@ -14,7 +14,7 @@ from gptviz.figures.kit.format import brief, percent
 from gptviz.generate.sampling import Sampling, uniform
 from gptviz.generate.sampling import ledger as stages
 from gptviz.interp.changing.before_after import rounding
-from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.reading.next_token import perplexity, probabilities
 from gptviz.model.precision import rounds, said
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening

@@ -13,7 +13,6 @@ import streamlit as st
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import HOWS, Direction
-from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
@@ -194,13 +193,8 @@ def _from_file(subject: Subject) -> Direction | None:
     )
     read_in("Or a direction from a file", "gguf", read, key="file with a direction", help=hint)
 
-    def parse(name: str) -> Direction | None:
-        # not a path, which a link may have made up
-        called = unit(f"direction.{name}", subject.lm.model.config).called
-        directions.kept(called, subject.lm.model.config)
-        return directions.found(called)
-
-    found = controls.linked(FILE, parse, None)
+    config = subject.lm.model.config
+    found = controls.linked(FILE, lambda name: directions.kept(name, config), None)
     if found is not None:
         st.button(
             "Back to the texts", icon=":material/undo:", on_click=addresses.write, args=(FILE, None)

@@ -10,7 +10,8 @@ import streamlit as st
 
 from gptviz.components.cell_grid import units as unit_grid
 from gptviz.components.kit import fingerprint
-from gptviz.interp.changing.edits import MEAN, ZERO, UnitEdit, becomes, edit
+from gptviz.interp.changing.edit import MEAN, ZERO
+from gptviz.interp.changing.edits import edit, edit_unit, kind_of_edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel, changing
 from gptviz.model import Config
@@ -108,10 +109,9 @@ def units(config: Config) -> list[Unit]:
         if config.n_encoder_layer:
             offered.append(Unit("positions", in_encoder=True))
     for unit in heads_and_mlps(config):
-        whole = Unit(unit.part, unit.block, in_encoder=unit.in_encoder)
-        if whole not in offered[-1 - config.n_head :]:
-            offered.append(whole)
-        if unit != whole:
+        if unit.whole not in offered[-1 - config.n_head :]:
+            offered.append(unit.whole)
+        if unit != unit.whole:
             offered.append(unit)
     return offered
 
@@ -124,7 +124,7 @@ def show(
     """
     lm = subject.lm
     units = heads_and_mlps(subject.lm.model.config)
-    has = {made.unit: made.text for made in (edit(text, lm.model.config) for text in lm.edits)}
+    has = {made.unit: made.text for made in lm.changes}
     of = fingerprint(subject.key, text, to)
 
     def switch(value: object) -> None:
@@ -132,7 +132,7 @@ def show(
         if unit is not None and unit in has:
             edits.take_away(has[unit])
         elif unit is not None:
-            edits.set_to(UnitEdit(unit, to).text)
+            edits.set_to(edit_unit(unit, to).text)
 
     words = subject.prompt if text.which == PROMPT else "data held out"
     about = unit_grid.About(
@@ -205,7 +205,7 @@ def form(config: Config) -> None:
                 help="A head, a whole attention or MLP, the token embedding or the positions. Type "
                 "to search.",
             )
-        if unit.part == "mlp":
+        if unit.is_mlp:
             with number:
                 neuron = _one_of("neuron", config.mlp_size)
             if neuron is not None:
@@ -248,7 +248,7 @@ def _becomes(unit: Unit) -> str:
     with what:
         to = st.selectbox(
             "Becomes",
-            [*becomes(unit), *([NUMBER] if unit.is_neuron else [])],
+            [*kind_of_edit(unit).becomes, *([NUMBER] if unit.is_neuron else [])],
             format_func=WORDS.__getitem__,
             key="edit becomes",
             help="What takes its place. Means and patterns of another text are taken from the "

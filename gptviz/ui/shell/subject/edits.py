@@ -178,7 +178,7 @@ def strength_of(texts: Iterable[str], unit: str = ADAPTER, usual: float = TUNED)
     """The number that the edits `texts` ask for a unit, an adapter unless given; `usual` if they
     ask for none that can be.
     """
-    from gptviz.interp.changing.edits import strength
+    from gptviz.interp.changing.edit import strength
 
     asked_for = next((text for text in texts if text.partition("=")[0] == unit), None)
     if asked_for is None or (at := strength(asked_for)) is None:
