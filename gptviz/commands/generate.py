@@ -98,7 +98,7 @@ def generate(options: argparse.Namespace) -> None:
             "--draft prompt"
         )
 
-    # what this model can do of it
+    # what this model can do
     lm = opened(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(

@@ -354,7 +354,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             return "stop"
         return None
 
-    # each thing that happens in the training, as it happens
+    # the training, with a line for each thing that happens
     bar = tqdm(
         total=100.0,
         bar_format="{l_bar}{bar}| {postfix}",

@@ -142,7 +142,8 @@ def test_the_neighbours_shown_are_those_of_the_chosen_token() -> None:
     ] == best
     quoted = ", ".join(in_quotes(name) for name in best[:3])
     assert f"To the model “q” looks most like {quoted}." in says(at)
-    assert f"a cosine of {np.sort(cosine)[-2]:.2f} to its own" in says(at)
+    between = f"The cosine between the vectors of “q” and {in_quotes(best[0])}"
+    assert f"{between} is {np.sort(cosine)[-2]:.2f}" in says(at)
 
 
 def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: TinyModel) -> None:

@@ -406,7 +406,7 @@ def read(
     # in the order of the pass
     tapped: dict[str, list[Tensor]] = {name.rpartition(".")[2]: [] for name in names}
 
-    # the pass, from the first block that is held where an earlier one got so far
+    # the forward pass; it goes on from an earlier one where that is kept
     resume, through = (
         (None, None) if midway is None or blocks is None else midway.before(held.start)
     )

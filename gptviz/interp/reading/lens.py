@@ -118,7 +118,7 @@ def lens(
     with progress.part(0, 2):
         trace = trace_stream(model, ids, source, also=["logits"], logits_at=at, last=count)
 
-    # the vectors that are read, as the lens leads them
+    # the vectors that are read, after the map of the lens
     every = layers(config)
     if blocks_only:
         read = ends_of_blocks(every)

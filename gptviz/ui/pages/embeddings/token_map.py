@@ -131,9 +131,9 @@ def sentence(view: ProjectionChoice, token: int) -> str:
         return ""
     chosen = in_quotes(tokens(view.key).labels[token])
     return (
-        f"To the model {chosen} looks most like {', '.join(labels)}. The vector of "
-        f"{labels[0]} points in a direction with a cosine of {near.values[0]:.2f} to its own: 1 is "
-        "the same direction, 0 a right angle."
+        f"To the model {chosen} looks most like {', '.join(labels)}. The cosine between the "
+        f"vectors of {chosen} and {labels[0]} is {near.values[0]:.2f}: 1 is the same direction, 0 "
+        "a right angle."
     )
 
 

@@ -96,7 +96,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     if folder is not None and checkpoints.is_adapter(folder):
         edits.strength_slider(bar)
 
-    # the prompt, and what computes
+    # the prompt, the device and the precision
     kind = MODEL_KINDS[kinds.kind_of(folder) or "decoder"]
     default = default_prompt(kind.name, card)
     with bar:
