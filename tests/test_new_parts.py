@@ -295,7 +295,8 @@ def test_weights_are_read_and_written_through_a_new_norm(kind: type[Norm]) -> No
 
 def test_gradients_compares_a_new_residual_and_offers_a_new_activation() -> None:
     chosen = {"depth": 2, "width": 16, "seed": 97, "activation": "swish"}
-    at = opened("pages/gradients.py", **{key: str(value) for key, value in chosen.items()})
+    asked = {key: str(value) for key, value in (chosen | {"every": True}).items()}
+    at = opened("pages/gradients.py", **asked)
     assert not at.exception
     assert not at.warning
     for chart in at.get("plotly_chart"):
