@@ -16,6 +16,7 @@ from gptviz.__main__ import main
 from gptviz.data.text import TextSource
 from gptviz.interp import compare
 from gptviz.interp.changing.ablation import loss
+from gptviz.language_model import data
 from gptviz.model.lora import MergedTransformer
 from gptviz.runs import checkpoints
 from gptviz.text import Corpus
@@ -61,7 +62,7 @@ def test_the_losses_along_its_strength_are_those_of_its_edits_on_both_texts() ->
     found = lm.along_strength((0.0, 0.5, 1.0), 256)
     assert found.axes[0].labels == ("plays (finetune-lora)", "python-reference (pretrain)")
     for row, one in enumerate((lm, gptviz.load("pretrain"))):
-        texts = one.tested_rows(256)["loss"]
+        texts = data.tested_rows(one, 256)["loss"]
         for column, strength in enumerate((0.0, 0.5, 1.0)):
             assert found.values[row, column] == pytest.approx(
                 loss(lm.edited(f"adapter={strength}").model, texts), rel=1e-5

@@ -30,6 +30,7 @@ from gptviz.commands.analysis import Name, analysis
 from gptviz.commands.common import Parser
 from gptviz.commands.printing import Shown, print_json
 from gptviz.data.batches import consecutive_windows
+from gptviz.language_model.core import decode_answer, special_tokenizer
 from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
 from gptviz.runs import training as training_of_runs
@@ -1216,7 +1217,7 @@ def test_generate_answers_greedily_or_by_beams(capsys: Capture, mirrored: Path) 
     output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "30", "--learning-rate", "0.01")
     lm = gptviz.load("seq2seq")
     asked = ("generate", "seq2seq", "--prompt", "abc", "--max-new-tokens", "6")
-    tokens, ended = lm.decoded("abc", 6)
+    tokens, ended = decode_answer(lm, "abc", 6)
     assert ended
     assert (
         output(capsys, *asked) == output(capsys, *asked, "--greedy") == f"{lm.answer('abc', 6)}\n"
@@ -1243,7 +1244,9 @@ def test_an_answer_that_never_ends_is_cut_and_said_to_be(capsys: Capture, mirror
     output(capsys, *ANSWER, "--corpus", mirrored, "--steps", "1", "--set", "unembed_bias=true")
     lm = gptviz.load("seq2seq")
     with torch.no_grad():
-        lm.model.head.unembed.bias[lm.special_tokens.padding :] = -1e4  # no mark is ever written
+        lm.model.head.unembed.bias[
+            special_tokenizer(lm).padding :
+        ] = -1e4  # no mark is ever written
     checkpoints.save("seq2seq", lm.model, lm.tokenizer, lm.card.to_json(), replace=True)
     for longest, options in ((7, ()), (7, ("--beams", "2")), (64, ())):
         assert (

@@ -13,6 +13,7 @@ from gptviz.interp.units.head_scores import MOST_REPEATED, SCORES, head_scores, 
 from gptviz.interp.units.head_weights import composition, copying
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import LanguageModel
+from gptviz.language_model.units import repeated_tokens, second_half
 from gptviz.text import BPETokenizer
 from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
@@ -25,7 +26,7 @@ def test_without_a_prompt_heads_read_repeated_random_tokens_and_with_one_the_pro
     lm = gptviz.load("mine")
     prompt = "the fox jumps over the dog"
     for rows, ids in (
-        (lm.heads(), lm.repeated_tokens()),
+        (lm.heads(), repeated_tokens(lm)),
         (lm.heads(prompt), lm.encode(prompt)[None]),
     ):
         expected = head_scores(lm.model, ids).including(copying=copying(lm.model))
@@ -44,13 +45,13 @@ def test_without_a_prompt_heads_read_repeated_random_tokens_and_with_one_the_pro
 def test_random_tokens_are_tokens_that_stand_in_texts(tiny_model: TinyModel) -> None:
     tiny_model("mine", context_length=64, text="abcdefgh", card={"end_tokens": [2, 5]})
     lm = gptviz.load("mine")
-    ids = lm.repeated_tokens()
+    ids = repeated_tokens(lm)
     assert set(ids.flatten().tolist()) == {0, 1, 3, 4, 6, 7}
     classifier = gptviz.load("classifier")
     tokenizer = classifier.tokenizer
-    drawn = set(classifier.repeated_tokens().flatten().tolist())
+    drawn = set(repeated_tokens(classifier).flatten().tolist())
     assert not drawn & {tokenizer.padding, tokenizer.unknown_id}
-    assert len(classifier.repeated_tokens()[0]) == 2 * MOST_REPEATED
+    assert len(repeated_tokens(classifier)[0]) == 2 * MOST_REPEATED
 
 
 def test_an_encoder_decoder_has_the_heads_of_both_stacks_and_of_cross_attention() -> None:
@@ -112,8 +113,8 @@ def test_what_has_no_meaning_is_null_in_json(capsys: Capture) -> None:
 def test_on_request_there_is_the_loss_without_each_head(capsys: Capture) -> None:
     rows = answered(capsys, "heads", "induction", "--losses")
     lm = gptviz.load("induction")
-    ids = lm.repeated_tokens()
-    second = lm.second_half(ids)
+    ids = repeated_tokens(lm)
+    second = second_half(lm, ids)
     assert torch.equal(ids[:, second:], ids[:, :second])
     heads = [one for one in heads_and_mlps(lm.model.config) if one.is_head]
     expected = dict(losses_without(lm.model, ids, heads, counted_from=second))
@@ -154,8 +155,8 @@ def test_the_second_half_of_repeated_tokens_begins_behind_what_stands_before_a_t
     lm = gptviz.load("bpe")
     assert isinstance(lm.tokenizer, BPETokenizer)
     framed = LanguageModel("framed", lm.model, lm.tokenizer.framed((0, 1), (2,)), lm.card)
-    repeated = framed.repeated_tokens()
-    second = framed.second_half(repeated)
+    repeated = repeated_tokens(framed)
+    second = second_half(framed, repeated)
     assert repeated[:, second:-1].tolist() == repeated[:, 2:second].tolist()
 
 

@@ -23,7 +23,9 @@ from gptviz.interp.changing.attribution_patching import preview
 from gptviz.interp.changing.patching import PromptPair, patch
 from gptviz.interp.reading import fitted_lens
 from gptviz.interp.units.head_scores import Stack
-from gptviz.language_model.data import rows_to_fit
+from gptviz.language_model.core import decode_answer, end_tokens, special_tokenizer
+from gptviz.language_model.data import counted_rows, rows_to_fit
+from gptviz.language_model.steering import turned
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
@@ -104,7 +106,7 @@ def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instea
             "blocks.1.attention.patern"
         ],
         "no positions called 'rotray': a kind is one of .*rotary": lambda: lm.positions("rotray"),
-        "has no block 9: its blocks are counted from 0 to 1": lambda: lm.position_vectors(block=9),
+        "has no block 9: its blocks are counted from 0 to 1": lambda: lm.positions(block=9),
         "5 cannot be shown": lambda: gptviz.show(5),  # type: ignore[arg-type]
         "no page 'atention': did you mean 'attention'": lambda: gptviz.show(lm, page="atention"),
     }
@@ -138,7 +140,7 @@ def test_a_text_stops_before_a_token_that_ends_it_unless_it_is_to_go_on(
     whole = gptviz.load(tiny_model()).generate("the fox", 30, seed=2)
     end = gptviz.load("tiny").tokenizer.id_of(whole[9])
     lm = gptviz.load(tiny_model("ends", card={"end_tokens": [end, 10**6, "x"]}))
-    assert lm.end_tokens == {end}
+    assert end_tokens(lm) == {end}
     assert lm.generate("the fox", 30, seed=2) == whole[: whole.index(whole[9])]
     assert lm.generate("the fox", 30, go_on=True, seed=2) == whole
 
@@ -330,7 +332,7 @@ def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -
                 written.append(
                     int(lm.model(torch.tensor([[marked.start, *written]]), source)[0, -1].argmax())
                 )
-        tokens, ended = lm.decoded("face")
+        tokens, ended = decode_answer(lm, "face")
         assert [*tokens, *([marked.end] if ended else [])] == written
         assert lm.answer("face") == lm.generate("face") == marked.decode(written)
         assert lm.generate("face", 2) == lm.answer("face", 2) == marked.decode(written[:2])
@@ -343,12 +345,12 @@ def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_targ
     home: Path,
 ) -> None:
     lm = translator(home)
-    start = lm.special_tokens.start
+    start = special_tokenizer(lm).start
     trace = lm.trace("face")
-    assert trace.source.tolist() == [lm.special_tokens.source_ids("face")]
-    assert trace.ids[0].tolist() == [start, *lm.decoded("face")[0]][:CONTEXT]
+    assert trace.source.tolist() == [special_tokenizer(lm).source_ids("face")]
+    assert trace.ids[0].tolist() == [start, *decode_answer(lm, "face")[0]][:CONTEXT]
     forced = lm.trace("face", ["*cross_attention.pattern", "memory", "logits"], "bad")
-    assert forced.ids[0].tolist() == lm.special_tokens.target_ids("bad")[:-1]
+    assert forced.ids[0].tolist() == special_tokenizer(lm).target_ids("bad")[:-1]
     assert set(forced) == {f"blocks.{i}.cross_attention.pattern" for i in range(2)} | {
         "memory",
         "logits",
@@ -475,8 +477,8 @@ def test_a_label_of_a_table_is_that_of_the_last_token_of_each_text(tiny_model: T
 def test_the_lens_of_an_encoder_decoder_reads_the_source_and_its_own_answer() -> None:
     lm = gptviz.load("seq2seq")
     seen = lm.lens("the third of march 1977")
-    answer = lm.decoded("the third of march 1977")[0]
-    assert list(seen.ids) == [lm.special_tokens.start, *answer]
+    answer = decode_answer(lm, "the third of march 1977")[0]
+    assert list(seen.ids) == [special_tokenizer(lm).start, *answer]
     assert seen.top[-1, : len(answer), 0].tolist() == answer
     assert "blocks.0.cross_attention" in [layer.name for layer in seen.layers]
 
@@ -485,7 +487,7 @@ def test_the_attribution_of_an_answer_has_the_heads_that_read_the_source() -> No
     lm = gptviz.load("seq2seq")
     source = "the third of march 1977"
     found = lm.attribute(source, position=0)
-    assert found.token == lm.decoded(source)[0][0]
+    assert found.token == decode_answer(lm, source)[0][0]
     assert found.adds_up
     assert len(found.sources["blocks.0.cross_attention.head.0"]) == len(lm.source(source))
 
@@ -542,10 +544,10 @@ def test_of_an_encoder_decoder_sources_are_patched_where_its_answers_part(home: 
     lm = translator(home)
     clean = "face"
     corrupted = "fade"
-    written = [lm.decoded(text)[0] for text in (clean, corrupted)]
+    written = [decode_answer(lm, text)[0] for text in (clean, corrupted)]
     pair = lm.pair(clean, corrupted)
     length = len(pair.clean) - 1
-    assert pair.clean == pair.corrupted == (lm.special_tokens.start, *written[0][:length])
+    assert pair.clean == pair.corrupted == (special_tokenizer(lm).start, *written[0][:length])
     assert written[0][:length] == written[1][:length]
     assert (pair.clean_source, pair.corrupted_source) == tuple(
         tuple(lm.source(text).tolist()) for text in (clean, corrupted)
@@ -565,15 +567,15 @@ def test_the_decoder_of_a_pair_reads_what_both_answers_begin_with() -> None:
 def test_what_an_encoder_decoder_would_answer_is_what_an_edited_one_has_to_predict() -> None:
     lm = gptviz.load("seq2seq")
     text = "March 1, 1998"
-    written, ended = lm.decoded(text)
+    written, ended = decode_answer(lm, text)
     assert ended
-    targets = torch.tensor([*written, lm.special_tokens.end])
+    targets = torch.tensor([*written, special_tokenizer(lm).end])
     for model in (lm, lm.edited("blocks.0.mlp")):
         logits = model.trace(text, target=lm.answer(text))["logits"][0]
         guess = model.guess(text)
         assert guess.loss == pytest.approx(float(F.cross_entropy(logits, targets)), abs=1e-5)
         np.testing.assert_allclose(guess.probabilities, logits[0].softmax(-1), atol=1e-6)
-    ((read, counted),) = lm.counted_rows(text)
+    ((read, counted),) = counted_rows(lm, text)
     assert (counted.tolist(), read.ids.shape) == ([targets.tolist()], (1, len(targets)))
     rises = lm.losses_without(text)
     assert rises["blocks.0.mlp"] == pytest.approx(
@@ -612,7 +614,7 @@ def test_copies_of_a_text_are_not_held_out_of_a_direction(tiny_model: TinyModel)
     toward = ["a cab"] * 6 + ["bad"]
     away = ["a bed"] * 5 + ["fed"] * 2
     assert math.isnan(lm.direction(toward, away).separated)
-    assert lm.turned(lm.direction(toward, away).name, toward, away) == (0, 0)
+    assert turned(lm, lm.direction(toward, away).name, toward, away) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["mine", "windowed", "judge"])
@@ -648,7 +650,7 @@ def test_of_two_stacks_each_has_its_attention(stack: Stack) -> None:
     pattern = lm.trace("may 1977", target="1977")[f"{name[stack]}.pattern"]
     np.testing.assert_array_equal(np.nan_to_num(found.values[0]), pattern[0].numpy())
     read = tuple(lm.tokenizer.label(token) for token in lm.source("may 1977").tolist())
-    written = (lm.tokenizer.label(lm.special_tokens.start), *"1977")
+    written = (lm.tokenizer.label(special_tokenizer(lm).start), *"1977")
     assert found.axes[-2].labels == (read if stack == "encoder" else written)
     assert found.axes[-1].labels == (written if stack == "decoder" else read)
 

@@ -17,6 +17,7 @@ import gptviz
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion
 from gptviz.language_model import LanguageModel
+from gptviz.language_model.units import repeated_tokens
 from gptviz.model.lora import MergedTransformer
 from gptviz.model.packed import Packed
 from gptviz.pretrained.gguf_writing import write_gguf
@@ -166,7 +167,7 @@ def arguments(lm: LanguageModel, folder: Path) -> dict[str, Callable[[], Any]]:
         "question": lambda: MeasureQuestion(),
         "length": lambda: 3,
         "tokens": lambda: 5,
-        "repeated": lambda: lm.repeated_tokens(),
+        "repeated": lambda: repeated_tokens(lm),
         "to_write.length": lambda: 3,
     }
 

@@ -15,6 +15,7 @@ from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
 from gptviz.interp.units.activity import observe
 from gptviz.interp.units.neurons import columns, observable_neurons, promoted
+from gptviz.language_model.units import neurons
 from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
 
@@ -131,7 +132,7 @@ def test_what_was_observed_does_not_depend_on_the_batches(
     whole = lm.activity("blocks.0.mlp", TEXT)
     monkeypatch.setattr("gptviz.interp.units.activity.AT_ONCE", 1)
     assert len(list(observe(observable_neurons(lm.model, 0), lm.rows(TEXT)))) == len(lm.rows(TEXT))
-    np.testing.assert_allclose(lm.neurons(0, TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(neurons(lm, 0, TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)
 
 
 def test_neurons_read_what_the_model_writes_where_it_is_to_write_first(

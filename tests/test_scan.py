@@ -12,7 +12,7 @@ import torch
 import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp.units.head_scores import SCORES
-from gptviz.language_model.scanning import Finding
+from gptviz.language_model.scanning import Finding, rival
 from gptviz.ui.menu import PAGES
 from tests.command_line import Capture, answered, error
 from tests.tiny import TinyModel
@@ -101,4 +101,4 @@ def test_shares_are_written_as_pages_write_them() -> None:
 def test_a_name_of_the_task_has_its_rival() -> None:
     lm = gptviz.load("sentences")
     prompt = "When Mark and Kate went to the shop , Kate gave a book to"
-    assert lm.rival(prompt, lm.token("Mark")) == lm.token("Kate")
+    assert rival(lm, prompt, lm.token("Mark")) == lm.token("Kate")

@@ -183,6 +183,7 @@ def patch(
         preview: guess all patches from a few backward passes, and check that with some patches.
     """
     from gptviz.interp.changing import attribution_patching, patching
+    from gptviz.language_model.core import answer_space_of
 
     pair = lm.pair(prompt, corrupted, right, wrong)
     patched = (
@@ -192,7 +193,7 @@ def patch(
     )
     ids = (pair.clean_source if patched.quantity.in_encoder else None) or pair.clean
     patched = patched.labelled([lm.tokenizer.label(i) for i in ids])
-    answers = [lm.answer_space.text(each) for each in (pair.right, pair.wrong)]
+    answers = [answer_space_of(lm).text(each) for each in (pair.right, pair.wrong)]
     content = {"what": patched.quantity.name, "exact": not preview}
     content |= picked(patched, "correlation", "checked", "is_trusted") if preview else {}
     content |= {"right": answers[0], "wrong": answers[1], **picked(patched, "clean", "corrupted")}

@@ -28,23 +28,24 @@ def attribute(
         token: whose logit; of a classifier a label. Default: the likeliest.
         against: another token: the parts then add up to the difference of both logits.
     """
-    if position is not None and lm.answer_space.noun == "label":
+    from gptviz.language_model.core import answer_space_of
+
+    answers = answer_space_of(lm)
+    if position is not None and answers.noun == "label":
         raise UsageError(
             f"{lm.name} is a classifier: a label is of the whole text, so leave --position out"
         )
     attribution = lm.attribute(prompt, token, position, against)
     content = picked(attribution, "logit", "sum", "capped", "error")
-    content |= {"token": lm.answer_space.text(attribution.token)}
+    content |= {"token": answers.text(attribution.token)}
     content |= {
-        "against": None
-        if attribution.against is None
-        else lm.answer_space.text(attribution.against)
+        "against": None if attribution.against is None else answers.text(attribution.against)
     }
     content |= {
         "position": attribution.position,
         "parts": [picked(part, "name", "value") for part in attribution.parts],
     }
-    of = lm.answer_space.label
+    of = answers.label
     if attribution.against is None:
         minus = ""
     else:

@@ -127,6 +127,9 @@ def generate(options: argparse.Namespace) -> None:
         return
 
     # a continuation, token by token
+    from gptviz.language_model.core import end_tokens
+    from gptviz.language_model.writing import to_write
+
     grown = lm.generation(options.prompt, sampling)
     if not options.json:
         print(options.prompt, end="")
@@ -136,7 +139,7 @@ def generate(options: argparse.Namespace) -> None:
     ends, left = (
         (frozenset(), sys.maxsize)
         if options.go_on
-        else (lm.end_tokens, lm.to_write(grown.prompt_length, sys.maxsize))
+        else (end_tokens(lm), to_write(lm, grown.prompt_length, sys.maxsize))
     )
     for step in until_drawn(islice(grown, min(left, options.max_new_tokens)), ends):
         tokens.append(int(step.tokens[0]))
@@ -182,15 +185,17 @@ def _speculate(
     """
     from gptviz.generate.generation import without_end
     from gptviz.generate.speculation import DRAFTED, Speculated
+    from gptviz.language_model.core import ids_of
+    from gptviz.language_model.writing import speculation, to_write
 
     drafter: Any = "prompt" if options.draft == "prompt" else opened(options, options.draft)
     drafted = DRAFTED if options.drafted is None else options.drafted
-    ids = lm.tensor(encoding)
-    grown = lm.speculation(ids, drafter, sampling, drafted=drafted, go_on=options.go_on)
+    ids = ids_of(lm, encoding)
+    grown = speculation(lm, ids, drafter, sampling, drafted=drafted, go_on=options.go_on)
     if options.go_on:
         left = sys.maxsize
     else:
-        left = lm.to_write(len(ids), sys.maxsize)
+        left = to_write(lm, len(ids), sys.maxsize)
     begun = time.perf_counter()
     speculated = Speculated(tuple(grown.rounds(min(left, options.max_new_tokens))))
     rate = len(speculated.tokens) / max(time.perf_counter() - begun, 1e-9)
@@ -232,7 +237,9 @@ def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling |
     longest = min(options.max_new_tokens, lm.model.config.context_length)
     begun = time.perf_counter()
     if options.beams is None:
-        tokens, ended = lm.decoded(options.prompt, longest, sampling)
+        from gptviz.language_model.core import decode_answer
+
+        tokens, ended = decode_answer(lm, options.prompt, longest, sampling)
         answer: dict[str, Any] = {
             "text": lm.tokenizer.decode(tokens),
             "tokens": tokens,

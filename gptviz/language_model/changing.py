@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby, takewhile
@@ -31,7 +31,7 @@ from gptviz.model.lora import MergedTransformer
 from gptviz.text.datasets.prompt_pairs import PromptRow
 from gptviz.text.datasets.word_kinds import with_another_word
 
-from .core import LoadedModel
+from .core import LoadedModel, data_title, decode_answer, read_reference, require, special_tokenizer
 from .data import counted_rows, tested_rows
 from .ranges import check_numbers
 
@@ -54,7 +54,7 @@ def fewer_bits(
         matrix: the name of one matrix; all of them unless given.
     """
     if prompt is not None:
-        lm.require("decoder", "leave the prompt out, and the loss is over held-out data")
+        require(lm, "decoder", "leave the prompt out, and the loss is over held-out data")
     twin = lm.edited(f"{matrix or WEIGHTS}={kind}")
     config = lm.model.config
     kept = quantisers(twin.changes, config)
@@ -138,7 +138,7 @@ def losses_without(
     lm = lm.original
     rows = counted_rows(lm, prompt, most)
     before = loss(lm.model, rows)
-    read = lm.readings(reference) if to == MEAN else ()
+    read = read_reference(lm, reference) if to == MEAN else ()
     pieces = [unit_edits.edit_unit(unit, to) for unit in heads_and_mlps(lm.model.config)]
     each = loss_with_each(lm.model, rows, pieces, read)
     # a block at a time, so that a page is not drawn again for every head
@@ -174,9 +174,9 @@ def pair(
         sources = [tuple(lm.source(text).tolist()) for text in texts]
         common = takewhile(
             lambda both: both[0] == both[1],
-            zip(*(lm.decoded(text)[0] for text in texts), strict=False),
+            zip(*(decode_answer(lm, text)[0] for text in texts), strict=False),
         )
-        written = (lm.special_tokens.start, *(token for token, _ in common))[
+        written = (special_tokenizer(lm).start, *(token for token, _ in common))[
             : lm.model.config.context_length
         ]
         patching.check_lengths(len(sources[0]), len(sources[1]))
@@ -286,6 +286,20 @@ def over_prompts(lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch")
             file, or `example_pairs`.
         how: "patch", for which each row needs a corrupted prompt; "attribute" or "switch off".
     """
+    each = list[dict[str, float]]()
+    for one in each_prompt(lm, rows, how):
+        each.append(one)
+        progress.show_so_far(spread(each, how))
+    return spread(each, how)
+
+
+@check_numbers
+def each_prompt(
+    lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch"
+) -> Iterator[dict[str, float]]:
+    """What each prompt of a list says of every head and every MLP, by name, one after the other;
+    as `over_prompts`.
+    """
     if how not in SAYS:
         raise ValueError(f"how is {how!r:.40}; it must be one of {', '.join(SAYS)}")
     asked = _asked(lm, rows, how)
@@ -297,16 +311,12 @@ def over_prompts(lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch")
             raise ValueError(f"{row.place or repr(row.clean)}: {error}") from None
 
     read = (values(*each) for each in zip(rows, asked, strict=True))
-    each = list[dict[str, float]]()
-    for one in progress.each(read, len(rows), "prompt"):
-        each.append(one)
-        progress.show_so_far(spread(each, how))
-    return spread(each, how)
+    yield from progress.each(read, len(rows), "prompt")
 
 
 def _asked(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
     """The rows of a list as this model reads them."""
-    lm.require("decoder", "lists of prompts are for decoders")
+    require(lm, "decoder", "lists of prompts are for decoders")
     if not rows:
         raise ValueError("the list has no prompts")
     prompts = list[Asked]()
@@ -373,9 +383,9 @@ def along_strength(
     missing = list[str]()
     for one in (lm, base):
         try:
-            texts[one.data_title] = tested_rows(one, most)["loss"]
+            texts[data_title(one)] = tested_rows(one, most)["loss"]
         except (ValueError, OSError) as error:
-            missing.append(f"{one.data_title} is left out: {reason_of(error)}")
+            missing.append(f"{data_title(one)} is left out: {reason_of(error)}")
     if not texts:
         raise ValueError("; ".join(missing))
     for line in missing:

@@ -157,23 +157,12 @@ class LoadedModel:
             used = None
         twin = copy(self.original)
         twin.model = unit_edits.edited(
-            model, every, () if used is None else self.original.readings(used)
+            model, every, () if used is None else read_reference(self.original, used)
         )
         twin.changes = every
         twin.edit_text = used
         twin._original = self.original
         return twin
-
-    def readings(self, text: str) -> list[Inputs]:
-        """The pieces of a reference text for edits, as the model reads it; an encoder–decoder
-        refuses one that is too long.
-        """
-        config = self.model.config
-        if config.kind != "decoder":
-            ids, source = self.inputs(text)
-            return [Inputs(ids[None], None if source is None else source[None])]
-        pieces = self.encode(text)[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
-        return [Inputs(piece[None]) for piece in pieces]
 
     def __repr__(self) -> str:
         config = self.model.config
@@ -207,21 +196,7 @@ class LoadedModel:
         encoding = self.tokenizer.encode(text)
         if encoding.unknown:
             warn_caller(encoding.unknown_sentence())
-        return self.tensor(encoding)
-
-    def tensor(self, encoding: Encoding) -> Tensor:
-        """The ids [T] of an encoding, on the model's device. A ValueError if there are none but
-        those around every text.
-        """
-        if self.model.config.kind == "classifier":
-            if len(encoding.ids) <= len(self.tokenizer.before) + len(self.tokenizer.after):
-                raise ValueError(f"the text to classify has {self.tokenizer.without}")
-        elif not encoding.ids:
-            raise ValueError(
-                "the prompt is empty: type at least one character for the model to go on from, or "
-                "to answer"
-            )
-        return torch.tensor(encoding.ids, device=self.device)
+        return ids_of(self, encoding)
 
     def seen(self, ids: Tensor) -> Tensor:
         """The part of `ids` [T] that the model sees: the last `context_length`; for an encoder, the
@@ -233,42 +208,12 @@ class LoadedModel:
             )
         return ids[window_start(len(ids), self.model.config.context_length) :]
 
-    @property
-    def end_tokens(self) -> frozenset[int]:
-        """The tokens that end a text, where the model has such; most models that were trained on
-        chats have.
-        """
-        return frozenset(
-            token for token in self.card.end_tokens if token < self.tokenizer.vocab_size
-        )
-
-    @property
-    def sequence_length(self) -> int | None:
-        """How many tokens each sequence of the model's task has; None without a task, or where they
-        are not equally long.
-        """
-        task = self.task
-        if task is None:
-            return None
-        return task.whole
-
-    @property
-    def special_tokens(self) -> SpecialTokensTokenizer:
-        """The tokenizer of an encoder–decoder, which has start, end and padding."""
-        self.require("encoder-decoder", "only an encoder–decoder answers a text with another")
-        if not isinstance(self.tokenizer, SpecialTokensTokenizer):
-            raise ValueError(
-                f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no start and "
-                "end tokens"
-            )
-        return self.tokenizer
-
     def source(self, text: str) -> Tensor:
         """The tokens that an encoder reads of `text`: its ids and the end token, [S]; a ValueError
         if they are too many.
         """
         ids = torch.cat(
-            (self.encode(text), torch.tensor([self.special_tokens.end], device=self.device))
+            (self.encode(text), torch.tensor([special_tokenizer(self).end], device=self.device))
         )
         if len(ids) > (most := self.model.config.context_length):
             raise ValueError(
@@ -303,33 +248,8 @@ class LoadedModel:
         return TextTrace(traced, self, prompt, is_own=not edits and target is None)
 
     def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
-        """The `ids` and the `source` of `reading`."""
-        return self.reading(prompt, target)[:2]
-
-    def reading(self, prompt: str, target: str | None = None) -> Reading:
-        """The tokens that the model reads of `prompt`: see `trace`."""
-        if self.model.config.kind != "encoder-decoder":
-            if target is not None:
-                raise ValueError(
-                    f"{self.name} is {MODEL_KINDS[self.model.config.kind].with_article}: only an "
-                    "encoder–decoder has a target to write"
-                )
-            return Reading(self.seen(self.encode(prompt)))
-        source = self.source(prompt)
-        special = self.special_tokens
-        end = None
-        if target is not None:
-            ids = [special.start, *special.encode_answer(target).ids]
-        else:
-            written, ended = self.decoded(prompt)
-            # An answer without an end fills the context: with the start token before it, its last
-            # token has no place.
-            ids = [special.start, *written][: self.model.config.context_length]
-            if ended and len(ids) > len(written):
-                end = special.end
-            else:
-                end = None
-        return Reading(torch.tensor(ids, device=self.device), source, end)
+        """The `ids` and the `source` of `read_prompt`."""
+        return read_prompt(self, prompt, target)[:2]
 
     @property
     def task(self) -> Task | None:
@@ -350,13 +270,6 @@ class LoadedModel:
             return named
         return tuple(map(str, range(n_label)))
 
-    @property
-    def answer_space(self) -> AnswerSpace:
-        """What the logits of the model are of."""
-        if self.kind.guesses == "label":
-            return of_labels(self.labels)
-        return of_tokens(self.tokenizer)
-
     def token(self, text: str | int) -> int:
         """The token that stands for exactly `text`; of a classifier, the label of this name. An id
         stays as it is.
@@ -375,11 +288,6 @@ class LoadedModel:
         return self.labels.index(text)
 
     @property
-    def data_title(self) -> str:
-        """The name of the data that this model learned from, with its own name."""
-        return f"{self.card.task or self.card.corpus or 'unknown data'} ({self.name})"
-
-    @property
     def base(self) -> Self | None:
         """The model whose weights this LoRA adapter changes, or None if it is no adapter."""
         if not isinstance(self.original.model, MergedTransformer):
@@ -394,34 +302,117 @@ class LoadedModel:
             self.precision,
         )
 
-    @check_numbers
-    def decoded(
-        self, text: str, longest: int | None = None, sampling: Sampling | None = None
-    ) -> tuple[list[int], bool]:
-        """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is
-        given: its tokens, and whether it ends.
 
-        An answer without an end is cut after `longest` tokens, by default after `context_length`.
-        """
-        source = self.source(text)
-        special = self.special_tokens
-        ids = decode(
-            self.model,
-            source[None],
-            special.start,
-            special.end,
-            sampling,
-            longest,
-            special.unused_ids,
-        )[0]
-        return until_end(ids, special.end)
+def require(lm: LoadedModel, kind: Kind, why: str) -> None:
+    """Refuse a model of another kind with a ValueError that says `why` the kind matters."""
+    if lm.model.config.kind != kind:
+        raise ValueError(f"{lm.name} is {MODEL_KINDS[lm.model.config.kind].with_article}: {why}")
 
-    def require(self, kind: Kind, why: str) -> None:
-        """Refuse a model of another kind with a ValueError that says `why` the kind matters."""
-        if self.model.config.kind != kind:
+
+def ids_of(lm: LoadedModel, encoding: Encoding) -> Tensor:
+    """The ids [T] of an encoding, on the model's device. A ValueError if there are none but
+    those around every text.
+    """
+    if lm.model.config.kind == "classifier":
+        if len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
+            raise ValueError(f"the text to classify has {lm.tokenizer.without}")
+    elif not encoding.ids:
+        raise ValueError(
+            "the prompt is empty: type at least one character for the model to go on from, or "
+            "to answer"
+        )
+    return torch.tensor(encoding.ids, device=lm.device)
+
+
+def end_tokens(lm: LoadedModel) -> frozenset[int]:
+    """The tokens that end a text, where the model has such; most models that were trained on
+    chats have.
+    """
+    return frozenset(token for token in lm.card.end_tokens if token < lm.tokenizer.vocab_size)
+
+
+def special_tokenizer(lm: LoadedModel) -> SpecialTokensTokenizer:
+    """The tokenizer of an encoder–decoder, which has start, end and padding."""
+    require(lm, "encoder-decoder", "only an encoder–decoder answers a text with another")
+    if not isinstance(lm.tokenizer, SpecialTokensTokenizer):
+        raise ValueError(
+            f"{lm.name} cannot answer: its tokens ({lm.tokenizer.kind}) have no start and "
+            "end tokens"
+        )
+    return lm.tokenizer
+
+
+def read_prompt(lm: LoadedModel, prompt: str, target: str | None = None) -> Reading:
+    """The tokens that the model reads of `prompt`: see `LoadedModel.trace`."""
+    if lm.model.config.kind != "encoder-decoder":
+        if target is not None:
             raise ValueError(
-                f"{self.name} is {MODEL_KINDS[self.model.config.kind].with_article}: {why}"
+                f"{lm.name} is {MODEL_KINDS[lm.model.config.kind].with_article}: only an "
+                "encoder–decoder has a target to write"
             )
+        return Reading(lm.seen(lm.encode(prompt)))
+    source = lm.source(prompt)
+    special = special_tokenizer(lm)
+    end = None
+    if target is not None:
+        ids = [special.start, *special.encode_answer(target).ids]
+    else:
+        written, ended = decode_answer(lm, prompt)
+        # An answer without an end fills the context: with the start token before it, its last
+        # token has no place.
+        ids = [special.start, *written][: lm.model.config.context_length]
+        if ended and len(ids) > len(written):
+            end = special.end
+        else:
+            end = None
+    return Reading(torch.tensor(ids, device=lm.device), source, end)
+
+
+def read_reference(lm: LoadedModel, text: str) -> list[Inputs]:
+    """The pieces of a reference text for edits, as the model reads it; an encoder–decoder
+    refuses one that is too long.
+    """
+    config = lm.model.config
+    if config.kind != "decoder":
+        ids, source = lm.inputs(text)
+        return [Inputs(ids[None], None if source is None else source[None])]
+    pieces = lm.encode(text)[:MOST_REFERENCE].split(min(config.context_length, LONGEST_PIECE))
+    return [Inputs(piece[None]) for piece in pieces]
+
+
+def answer_space_of(lm: LoadedModel) -> AnswerSpace:
+    """What the logits of the model are of."""
+    if lm.kind.guesses == "label":
+        return of_labels(lm.labels)
+    return of_tokens(lm.tokenizer)
+
+
+def data_title(lm: LoadedModel) -> str:
+    """The name of the data that this model learned from, with its own name."""
+    return f"{lm.card.task or lm.card.corpus or 'unknown data'} ({lm.name})"
+
+
+@check_numbers
+def decode_answer(
+    lm: LoadedModel, text: str, longest: int | None = None, sampling: Sampling | None = None
+) -> tuple[list[int], bool]:
+    """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is
+    given: its tokens, and whether it ends.
+
+    An answer without an end is cut after `longest` tokens, by default after `context_length`.
+    """
+    source = lm.source(text)
+    special = special_tokenizer(lm)
+    ids = decode(
+        lm.model,
+        source[None],
+        special.start,
+        special.end,
+        sampling,
+        longest,
+        special.unused_ids,
+    )[0]
+    return until_end(ids, special.end)
 
 
 def stack_of(lm: LoadedModel, stack: str) -> Transformer:

@@ -27,7 +27,7 @@ from gptviz.model import Transformer
 from gptviz.model.costs.effort import effort
 from gptviz.text import CharTokenizer
 
-from .core import LoadedModel
+from .core import LoadedModel, end_tokens, read_prompt, require
 from .ranges import check_numbers
 
 MOST_DRAWN = 10**8  # rows that a run was trained on are drawn again, if there are no more
@@ -86,7 +86,7 @@ def rows_written(lm: LoadedModel, most: int) -> list[Tensor]:
         # what the rows begin with
         never = set(lm.tokenizer.unused_ids)
         known = [token for token in range(lm.tokenizer.vocab_size) if token not in never]
-        first = [*lm.tokenizer.before, *sorted(lm.end_tokens)][:1] or known
+        first = [*lm.tokenizer.before, *sorted(end_tokens(lm))][:1] or known
         draw = torch.Generator().manual_seed(0)
         starts = torch.tensor(first)[torch.randint(len(first), (count,), generator=draw)]
         written = write_rows(lm.model, starts, length, never=tuple(never))
@@ -137,7 +137,7 @@ def counted_rows(lm: LoadedModel, prompt: str | None = None, most: int = 2_048) 
     """
     if prompt is None:
         return tested_rows(lm, most)["loss"]
-    ids, source, following = lm.original.reading(prompt)
+    ids, source, following = read_prompt(lm.original, prompt)
     read = Inputs(ids[None], None if source is None else source[None])
     if lm.model.config.kind == "classifier":
         label = int(guess(lm.original.model, read).argmax())
@@ -201,7 +201,7 @@ def losses_of_rows(lm: LoadedModel, rows: Sequence[Row]) -> LabelledArray:
     or one does not fit.
     """
     config = lm.model.config
-    lm.require("decoder", "only decoders read rows")
+    require(lm, "decoder", "only decoders read rows")
     if not rows:
         raise ValueError("there is no row to read")
     if (
@@ -223,7 +223,7 @@ def trained_on(lm: LoadedModel) -> Trained:
     """What a decoder was trained on, up to its step: all its batches can be drawn again, if its
     card says from what and how.
     """
-    lm.require("decoder", "only the rows of decoders are drawn again")
+    require(lm, "decoder", "only the rows of decoders are drawn again")
     recipe = lm.card.recipe or {}
     steps = lm.card.steps if lm.step is None else lm.step
     size = recipe.get("batch_size")
@@ -254,7 +254,7 @@ def _asked_words(
     """
     if not sentences or not words:
         raise ValueError("give at least one sentence to complete, and one word to complete it with")
-    lm.require("decoder", "only decoders complete sentences")
+    require(lm, "decoder", "only decoders complete sentences")
     asked = []
     for sentence in sentences:
         prompt = list(lm.tokenizer.encode(sentence).ids)

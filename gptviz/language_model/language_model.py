@@ -5,8 +5,7 @@ every tensor between.
 from __future__ import annotations
 
 from pathlib import Path
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from gptviz.model.precision import STORED
 
@@ -24,6 +23,7 @@ from . import (
 from . import dictionaries as of_dictionaries
 from . import over_training as of_training
 from .core import LoadedModel
+from .old_names import find_old
 from .opening import opened
 
 
@@ -58,6 +58,11 @@ class LanguageModel(LoadedModel):
         edit_text: the reference text of these edits, or None if they need none.
     """
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return find_old(self, name)
+
     # What it makes of a text.
     attention = reading.attention
     next_token = reading.next_token
@@ -72,7 +77,6 @@ class LanguageModel(LoadedModel):
     pieces = reading.pieces
     context_use = reading.context_use
     nearest = reading.nearest
-    position_vectors = reading.position_vectors
     positions = reading.positions
     waves = reading.waves
     costs = reading.costs
@@ -91,26 +95,20 @@ class LanguageModel(LoadedModel):
     losses_without = changing.losses_without
     pair = changing.pair
     patch = changing.patch
-    corrupted = changing.corrupted
-    example_pairs = changing.example_pairs
     over_prompts = changing.over_prompts
     along_strength = changing.along_strength
 
     # Along a direction of its stream.
     steer = steering.steer
-    turned = steering.turned
     read_direction = steering.read_direction
     write_direction = steering.write_direction
 
     # What heads, neurons and features do.
     activity = units.activity
-    neurons = units.neurons
     promoted = units.promoted
     unit_set = units.unit_set
     nearest_features = units.nearest_features
     written_by = units.written_by
-    repeated_tokens = units.repeated_tokens
-    second_half = units.second_half
     head_scores = units.head_scores
     composition = units.composition
     heads = units.heads
@@ -127,48 +125,32 @@ class LanguageModel(LoadedModel):
 
     # What is fitted to its stream: lenses, probes, directions.
     fitted_lens = fitted.fitted_lens
-    kept_lens = fitted.kept_lens
     read_lens = fitted.read_lens
     write_lens = fitted.write_lens
-    probe_labels = fitted.probe_labels
     probe = fitted.probe
     label_direction = fitted.label_direction
     direction = fitted.direction
 
     # How it came about.
     over_training = of_training.over_training
-    given = of_training.given
 
     # What stands out.
     scan = scanning.scan
-    rival = scanning.rival
 
     # What it learned from.
     rows = data.rows
-    tested_rows = data.tested_rows
-    counted_rows = data.counted_rows
     answers = data.answers
     shares_in_data = data.shares_in_data
     data_rows = data.data_rows
     losses_of_rows = data.losses_of_rows
-    trained_on = data.trained_on
 
     # What it writes.
     generation = writing.generation
-    to_write = writing.to_write
     generate = writing.generate
     speculate = writing.speculate
-    speculation = writing.speculation
     answer = writing.answer
     beams = writing.beams
     beam_sums = writing.beam_sums
-
-    @property
-    def repeats(self) -> Tensor | None:
-        """The `repeated_tokens`, or None where there is no room for them: scores over them have no
-        meaning there.
-        """
-        return units.repeats_of(self)
 
 
 def load(

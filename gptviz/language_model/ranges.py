@@ -9,6 +9,8 @@ from typing import ParamSpec, TypeVar
 
 from gptviz.settings.fields import check_number, real, whole
 
+from .old_names import rename_parameters
+
 # What takes as long as its number is large may be at most so much.
 LONGEST = 1_000_000
 MOST = 1_000_000_000
@@ -29,16 +31,19 @@ Result = TypeVar("Result")
 
 
 def check_numbers(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Make a function refuse numbers that a setting of this name cannot be, see `RANGES`."""
+    """Make a function refuse numbers that a setting of this name cannot be, see `RANGES`, and take
+    the old names of its parameters too.
+    """
     parameters = inspect.signature(function).parameters
     optional = {name for name, one in parameters.items() if "None" in str(one.annotation)}
 
     @wraps(function)
     def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        for name, value in (dict(zip(parameters, args, strict=False)) | kwargs).items():
+        named = rename_parameters(function.__name__, kwargs)
+        for name, value in (dict(zip(parameters, args, strict=False)) | named).items():
             if name in RANGES and not (value is None and name in optional):
                 # numbers of numpy are numbers too
                 check_number(RANGES[name], name, value.item() if hasattr(value, "item") else value)
-        return function(*args, **kwargs)
+        return function(*args, **named)
 
     return checked

@@ -38,7 +38,7 @@ from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
 
 from .changing import guess
-from .core import LoadedModel, stack_of
+from .core import LoadedModel, answer_space_of, read_prompt, require, stack_of
 from .fitted import fitted_lens, kept_lens
 from .ranges import check_numbers
 from .units import repeats_of
@@ -88,9 +88,9 @@ def next_token(lm: LoadedModel, prompt: str, *, top: int = 10) -> LabelledArray:
     """
     probabilities = guess(lm, prompt).probabilities
     likeliest = np.argsort(-probabilities, kind="stable")[:top]
-    labels = tuple(map(lm.answer_space.label, likeliest.tolist()))
+    labels = tuple(map(answer_space_of(lm).label, likeliest.tolist()))
     return LabelledArray(
-        probabilities[likeliest], (Axis(lm.answer_space.noun, labels),), "probability"
+        probabilities[likeliest], (Axis(answer_space_of(lm).noun, labels),), "probability"
     )
 
 
@@ -183,7 +183,7 @@ def lens(
         kept: instead of a kind, the name of a lens that `read_lens` read: the rows are then those
             of its layers.
     """
-    ids, source, following = lm.reading(prompt, target)
+    ids, source, following = read_prompt(lm, prompt, target)
     read = None if source is None else source.tolist()
     own = None if kind == "logit" else fitted_lens(lm, kind, fitted_to)
     fitted = own if kept is None else kept_lens(lm, kept)
@@ -350,7 +350,7 @@ def costs(lm: LoadedModel, batch: int = 1, context: int | None = None) -> Costs:
 @check_numbers
 def side(lm: LoadedModel, prompt: str) -> Side:
     """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`."""
-    lm.require("decoder", "only decoders are compared")
+    require(lm, "decoder", "only decoders are compared")
     return Side(
         lm.model,
         tuple(lm.inputs(prompt)[0].tolist()),

@@ -23,7 +23,7 @@ from gptviz.machine import progress
 from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.text.datasets.word_kinds import other_of_its_kind
 
-from .core import LoadedModel
+from .core import LoadedModel, require
 from .ranges import check_numbers
 from .units import repeats_of
 
@@ -64,7 +64,7 @@ def scan(lm: LoadedModel, prompt: str) -> tuple[Finding, ...]:
     heads, a part of the guess with the whole, both weighted by how much surer the guess is than one
     among equally likely tokens.
     """
-    lm.require("decoder", "only a decoder is scanned")
+    require(lm, "decoder", "only a decoder is scanned")
     ids = lm.inputs(prompt)[0].tolist()
     parts = (_kinds_of_heads(lm), _guess(lm, prompt, ids), _decided(lm, ids), _needed(lm, ids))
     findings = [

@@ -21,7 +21,7 @@ from gptviz.machine import progress
 from gptviz.pretrained import control_vectors
 from gptviz.runs import fitted
 
-from .core import LoadedModel
+from .core import LoadedModel, end_tokens
 from .ranges import check_numbers
 from .writing import generate, to_write
 
@@ -144,7 +144,7 @@ def _written(lm: LoadedModel, at: LoadedModel, ids: Tensor, most: int) -> str:
         logits = _next(at, ids, _patterns(lm, ids)).clone()
         logits[never] = -torch.inf
         token = logits.argmax()
-        if int(token) in lm.end_tokens:
+        if int(token) in end_tokens(lm):
             break
         written.append(int(token))
         ids = lm.seen(torch.cat((ids, token[None])))

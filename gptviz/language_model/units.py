@@ -26,7 +26,7 @@ from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
 
-from .core import LoadedModel, stack_of
+from .core import LoadedModel, answer_space_of, end_tokens, stack_of
 from .data import rows, tested_rows
 from .dictionaries import open_dictionary
 from .ranges import check_numbers
@@ -134,8 +134,11 @@ def unit_set(lm: LoadedModel, prompt: str, name: str, value: float, top: int = 5
     some = list(
         dict.fromkeys(i for side in sides for i in np.argsort(-side, kind="stable")[:top].tolist())
     )
-    what = {"label": "label", "token": "next token"}[lm.answer_space.noun]
-    axes = Axis("side", ("before", "after")), Axis("guess", tuple(map(lm.answer_space.label, some)))
+    what = {"label": "label", "token": "next token"}[answer_space_of(lm).noun]
+    axes = (
+        Axis("side", ("before", "after")),
+        Axis("guess", tuple(map(answer_space_of(lm).label, some))),
+    )
     return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
 
 
@@ -179,7 +182,7 @@ def repeated_tokens(lm: LoadedModel) -> Tensor:
     ValueError without room.
     """
     tokenizer = lm.tokenizer
-    special = {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens}
+    special = {lm.tokenizer.padding, lm.tokenizer.unknown_id, *end_tokens(lm)}
     without = {token for token in special if token is not None}
     room = lm.model.config.context_length
     ids = draw_repeated_tokens(

@@ -25,7 +25,7 @@ from gptviz.machine import progress
 from gptviz.settings.known_names import instead
 from gptviz.text import Tokenizer
 
-from .core import LoadedModel
+from .core import LoadedModel, decode_answer, end_tokens, special_tokenizer
 from .ranges import check_numbers
 
 
@@ -47,12 +47,22 @@ def _check_continues(lm: LoadedModel) -> None:
         raise ValueError(f"{lm.name} answers a text and does not continue it: ask for its answer")
 
 
+def sequence_length(lm: LoadedModel) -> int | None:
+    """How many tokens each sequence of the model's task has; None without a task, or where they
+    are not equally long.
+    """
+    task = lm.task
+    if task is None:
+        return None
+    return task.whole
+
+
 @check_numbers
 def to_write(lm: LoadedModel, length: int, tokens: int) -> int:
     """How many of so many `tokens` are written after `length` tokens: no more than complete a
     sequence of its task.
     """
-    whole = lm.sequence_length
+    whole = sequence_length(lm)
     if whole is None:
         return tokens
     return min(tokens, max(0, whole - length))
@@ -83,7 +93,7 @@ def generate(
     if lm.model.config.kind == "encoder-decoder":
         return answer(lm, prompt, min(max_new_tokens, lm.model.config.context_length), **sampling)
     grown = generation(lm, prompt, _sampling(sampling), slide=slide)
-    ends = frozenset() if go_on else lm.end_tokens
+    ends = frozenset() if go_on else end_tokens(lm)
     if go_on:
         most = max_new_tokens
     else:
@@ -158,7 +168,7 @@ def speculation(
             drafter.model, sampling, drafter.tokenizer.unused_ids, lm.tokenizer.vocab_size
         )
     never = lm.tokenizer.unused_ids
-    ends = frozenset[int]() if go_on else lm.end_tokens
+    ends = frozenset[int]() if go_on else end_tokens(lm)
     return Speculation(
         lm.model, proposes, ids, sampling, most_drafted=drafted, never=never, ends=ends
     )
@@ -175,7 +185,7 @@ def answer(lm: LoadedModel, text: str, longest: int | None = None, **sampling: A
     `Sampling`.
     """
     return lm.tokenizer.decode(
-        lm.decoded(text, longest, _sampling(sampling) if sampling else None)[0]
+        decode_answer(lm, text, longest, _sampling(sampling) if sampling else None)[0]
     )
 
 
@@ -197,7 +207,7 @@ def beams(
             compares the mean per token.
     """
     source = lm.source(text)
-    special = lm.special_tokens
+    special = special_tokenizer(lm)
     ends = special.start, special.end
     return beam_search(lm.model, source, *ends, width, longest, length_penalty, special.unused_ids)
 

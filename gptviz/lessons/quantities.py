@@ -32,6 +32,8 @@ from gptviz.interp.reading import (
 from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
 from gptviz.interp.reading.waves import ClockWaves
 from gptviz.language_model import LanguageModel, explaining, load
+from gptviz.language_model.core import decode_answer, ids_of, special_tokenizer
+from gptviz.language_model.over_training import given
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.text import GENERATED, cleaned, passages, visible
@@ -119,7 +121,7 @@ def _within(name: str, number: int, low: int, high: int) -> int:
 
 
 def _ids(lm: LanguageModel, text: str) -> list[int]:
-    return lm.seen(lm.tensor(lm.tokenizer.encode(text))).tolist()
+    return lm.seen(ids_of(lm, lm.tokenizer.encode(text))).tolist()
 
 
 def _token(lm: LanguageModel, token: str) -> int:
@@ -338,10 +340,10 @@ def source_read(lm: LanguageModel, text: str, place: int) -> str:
     """The token of the source that an encoder–decoder reads most, by the mean of all heads, as it
     writes the token at a place of its answer, from 0.
     """
-    source, (written, _) = lm.source(text).tolist(), lm.decoded(text)
+    source, (written, _) = lm.source(text).tolist(), decode_answer(lm, text)
     if not 0 <= place < len(written):
         raise ValueError(f"place is {place}; the answer has {len(written)} tokens")
-    decoded = [lm.special_tokens.start, *written[:place]]
+    decoded = [special_tokenizer(lm).start, *written[:place]]
     shares = cross_attention.averaged(
         cross_attention.read(lm.model, source, decoded).cross, None
     ).blocks[0][0]
@@ -564,7 +566,7 @@ def right(lm: LanguageModel, on: str = "held out") -> float:
     return _named(
         on,
         "answers",
-        MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], MeasureQuestion())),
+        MEASURES["accuracy"].compute(lm.model, given(lm, MEASURES["accuracy"], MeasureQuestion())),
     )
 
 

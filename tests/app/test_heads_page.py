@@ -16,11 +16,11 @@ import gptviz
 from gptviz.figures.kit.format import brief
 from gptviz.interp.reading.overview import largest_head
 from gptviz.interp.trace import run
-from gptviz.interp.units import head_scores
+from gptviz.interp.units import head_scores, head_weights
 from gptviz.interp.units.head_scores import HeadScores
 from gptviz.interp.units.head_weights import by_chance, composition
 from gptviz.interp.units.unit import Unit
-from gptviz.language_model import LanguageModel
+from gptviz.language_model.units import repeated_tokens
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
@@ -61,7 +61,7 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
 ) -> None:
     at = page(model=circuit)
     lm = gptviz.load(circuit)
-    expected = head_scores.head_scores(lm.model, lm.repeated_tokens()).values["induction"]
+    expected = head_scores.head_scores(lm.model, repeated_tokens(lm)).values["induction"]
     values, drawn = grid(at, "heads grid")
     np.testing.assert_allclose(values, expected, atol=1e-6)
     assert drawn["ends"] == [0, 1]
@@ -79,7 +79,7 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     assert list(frame.columns)[:2] == ["head", "Induction"]
     assert sorted(frame["Induction"], reverse=True) == list(frame["Induction"])
     shown = payload(at, "heads pattern")[1]["pattern"]
-    pattern = run(lm.model, lm.repeated_tokens()[:1])["blocks.1.attention.pattern"][0, 2].numpy()
+    pattern = run(lm.model, repeated_tokens(lm)[:1])["blocks.1.attention.pattern"][0, 2].numpy()
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
     assert "Open head 2 of block 1 on Attention" in [
         one.proto.label for one in at.main.get("page_link")
@@ -139,7 +139,7 @@ def test_a_link_to_attention_has_the_head_and_the_same_random_tokens(circuit: st
     lm = gptviz.load(circuit)
     asked = link(page(model=circuit), "on Attention")
     assert (asked["block"], asked["head"], asked["model"]) == (["1"], ["2"], [circuit])
-    assert lm.encode(asked["prompt"][0]).tolist() == lm.repeated_tokens()[0].tolist()
+    assert lm.encode(asked["prompt"][0]).tolist() == repeated_tokens(lm)[0].tolist()
     asked = link(
         page(model=circuit, over=PROMPT, prompt="abcab", unit="blocks.0.attention.head.1"),
         "on Attention",
@@ -288,7 +288,7 @@ def test_only_the_view_on_screen_is_computed(
 ) -> None:
     tiny_model("deep", n_layer=13, context_length=32)
     asked: list[str] = []
-    monkeypatch.setattr(LanguageModel, "composition", lambda *_, **__: asked.append("composition"))
+    monkeypatch.setattr(head_weights, "composition", lambda *_, **__: asked.append("composition"))
     page(model="deep", view=DOES, prompt="the")
     assert not asked
 

@@ -17,6 +17,7 @@ import gptviz
 from gptviz import text as texts
 from gptviz.components.kit import unpack
 from gptviz.data.classification import LabelledSource
+from gptviz.language_model.core import special_tokenizer
 from gptviz.machine.files import home
 from gptviz.model import Record
 from gptviz.model.kinds import Kind
@@ -60,11 +61,11 @@ def answer_by_loop(name: str, source: tuple[int, ...]) -> tuple[int, ...]:
     forward pass.
     """
     lm = gptviz.load(name)
-    ids = [lm.special_tokens.start]
+    ids = [special_tokenizer(lm).start]
     while len(ids) < lm.model.config.context_length:
         with torch.inference_mode():
             token = int(lm.model(torch.tensor([ids]), torch.tensor([source]))[0, -1].argmax())
-        if token == lm.special_tokens.end:
+        if token == special_tokenizer(lm).end:
             break
         ids.append(token)
     return tuple(ids)
@@ -426,7 +427,7 @@ def test_what_is_read_of_a_text_fits_in_the_context_and_is_never_empty(length: i
     assert reading.tokens_read(gptviz.load("writer"), ids) == ids[max(0, length - 8) :]
     assert reading.tokens_read(gptviz.load("judge"), ids) == ids[:8]
     pair = gptviz.load("pair")
-    assert reading.tokens_read(pair, ids) == [*ids[:23], pair.special_tokens.end]
+    assert reading.tokens_read(pair, ids) == [*ids[:23], special_tokenizer(pair).end]
 
 
 @pytest.mark.parametrize("chosen", [None, "addition", "shakespeare"])

@@ -16,6 +16,7 @@ from gptviz.components.kit import unpack
 from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading.lens import MOST_LED, leaders, settled
+from gptviz.language_model.core import decode_answer, special_tokenizer
 from gptviz.machine import job
 from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
@@ -123,8 +124,8 @@ def test_an_encoder_decoder_is_shown_over_its_own_answer_with_its_cross_attentio
     at = opened(PAGE, model="pair", prompt="abc")
     header, arrays = sent(at)
     lm = gptviz.load("pair")
-    answer, ended = lm.decoded("abc")
-    read = [lm.special_tokens.start, *answer][: lm.model.config.context_length]
+    answer, ended = decode_answer(lm, "abc")
+    read = [special_tokenizer(lm).start, *answer][: lm.model.config.context_length]
     assert header["tokens"] == [lm.tokenizer.label(i) for i in read]
     assert "blocks.0.cross_attention" in [layer["name"] for layer in header["layers"]]
     assert (header["true"][-1] is not None) == (

@@ -13,6 +13,7 @@ import gptviz
 from gptviz.interp.over_prompts import SAYS, Asked, How, measured
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import changing
+from gptviz.language_model.changing import example_pairs
 from gptviz.machine import job
 from gptviz.machine.job import Job
 from gptviz.text.datasets.prompt_pairs import as_csv, prompt_rows
@@ -164,7 +165,7 @@ def test_a_task_writes_a_list_that_the_other_pages_keep(monkeypatch: pytest.Monk
         button for button in at.button if button.label == f"Write {over_prompts.WRITTEN} pairs"
     )
     write.click().run()
-    rows = gptviz.load("induction").example_pairs(over_prompts.WRITTEN)
+    rows = example_pairs(gptviz.load("induction"), over_prompts.WRITTEN)
     assert at.text_area(key=over_prompts.LIST).value == as_csv(rows)
     assert f"over {len(rows)} prompts" in says(at)
 

@@ -29,7 +29,8 @@ from gptviz.interp.over_training.measures import (
 from gptviz.interp.reading import stream
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units.head_scores import SCORES, Stack
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import LanguageModel, data
+from gptviz.language_model.core import decode_answer, special_tokenizer
 from gptviz.model import Transformer
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
@@ -256,7 +257,7 @@ def test_right_answers_of_a_classifier_are_counted_one_by_one(other_kinds: None)
     judge = gptviz.load("judge")
     right = [
         int(judge.model(ids[None])[0].argmax()) == int(label)
-        for reading, labels in judge.tested_rows()["loss"]
+        for reading, labels in data.tested_rows(judge)["loss"]
         for ids, label in zip(reading.ids, labels, strict=True)
     ]
     assert judge.over_training("accuracy").values[-1, 0] == pytest.approx(np.mean(right))
@@ -266,12 +267,12 @@ def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(
     other_kinds: None,
 ) -> None:
     pair = gptviz.load("pair")
-    start = pair.special_tokens.start
-    end = pair.special_tokens.end
+    start = special_tokenizer(pair).start
+    end = special_tokenizer(pair).end
     own = list[Rows]()
     one_wrong = list[Rows]()
     for text in ("two", "twenty two", "seven"):
-        written, ended = pair.decoded(text)
+        written, ended = decode_answer(pair, text)
         whole = torch.tensor([[start, *written, *([end] if ended else [])]])
         own.append(Rows(Inputs(whole[:, :-1], pair.source(text)[None]), whole[:, 1:]))
         other = whole[:, 1:].clone()

@@ -21,6 +21,7 @@ from gptviz.generate.decoding import decode_greedily, until_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.trace import run
 from gptviz.language_model import writing
+from gptviz.language_model.core import decode_answer
 from gptviz.model import Transformer
 from gptviz.pretrained.sources.folder_tokens import FolderTokens
 from gptviz.runs import checkpoints
@@ -482,7 +483,7 @@ def test_a_drawn_output_is_that_of_the_library_and_a_search_draws_nothing(
     at.toggle(key="drawn").set_value(True).run()
     at.slider(key="temperature").set_value(1.8).run()
     at.select_slider(key="seed").set_value(3).run()
-    drawn, ended = lm.decoded(SOURCE, sampling=Sampling(temperature=1.8, seed=3))
+    drawn, ended = decode_answer(lm, SOURCE, sampling=Sampling(temperature=1.8, seed=3))
     assert drawn != answer
     chips = [chip[0] for chip in strip(at)["tokens"]]
     assert chips[: len(drawn)] == [TOKENIZER.label(i) for i in drawn]

@@ -13,6 +13,7 @@ import gptviz
 from gptviz.interp.over_prompts import Asked, How, measured, spread
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import heads_and_mlps
+from gptviz.language_model.changing import example_pairs
 from gptviz.text.datasets.prompt_pairs import PromptRow
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -169,7 +170,7 @@ def test_several_bad_rows_are_named_together(lm: gptviz.LanguageModel) -> None:
 @pytest.mark.parametrize("name", ["sentences", "addition", "induction"])
 def test_a_task_writes_pairs_that_its_model_answers_rightly_and_otherwise(name: str) -> None:
     lm = gptviz.load(name)
-    rows = lm.example_pairs(4)
+    rows = example_pairs(lm, 4)
     assert len(rows) == 4
     for row in rows:
         clean, corrupted = (lm.tokenizer.encode(text).ids for text in (row.clean, row.corrupted))
@@ -182,11 +183,11 @@ def test_a_task_writes_pairs_that_its_model_answers_rightly_and_otherwise(name: 
         assert lm.tokenizer.label(likeliest[0]) == row.right
         assert likeliest[1] != likeliest[0]
     with pytest.raises(ValueError, match="shakespeare has not learned a task"):
-        gptviz.load("shakespeare").example_pairs()
+        example_pairs(gptviz.load("shakespeare"))
 
 
 def test_pairs_of_one_of_several_tasks() -> None:
-    rows = gptviz.load("sentences").example_pairs(3, "colours")
+    rows = example_pairs(gptviz.load("sentences"), 3, "colours")
     assert len(rows) == 3
     assert all(
         " has a " in row.clean or " bought a " in row.clean or " found a " in row.clean

@@ -13,6 +13,7 @@ from torch import Tensor
 import gptviz
 from gptviz.__main__ import main
 from gptviz.generate.decoding import beam_search, decode_greedily
+from gptviz.language_model.core import decode_answer, special_tokenizer
 from gptviz.runs import checkpoints
 from tests.command_line import Capture, printed
 from tests.pretrained.test_families import CONTEXT, END, MODELS, PADDING, ours, theirs, words
@@ -198,10 +199,10 @@ def test_an_exported_translator_writes_there_what_it_writes_here(
         )
         assert reader(text_target=text)["input_ids"] == tokenizer(text_target=text)["input_ids"]
         ids = there.generate(**batch)[0, 1:].tolist()
-        own, ended = lm.decoded(text)
+        own, ended = decode_answer(lm, text)
         mine = [*own, END] if ended else own
         assert ids == mine
-        assert max(ids) < min(lm.special_tokens.unused_ids)
+        assert max(ids) < min(special_tokenizer(lm).unused_ids)
         assert reader.decode(ids, skip_special_tokens=True) == tokenizer.decode(
             mine, skip_special_tokens=True
         )

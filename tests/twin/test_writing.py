@@ -27,6 +27,7 @@ from torch.nn import functional as F
 
 import gptviz
 from gptviz.interp.reading.anatomy import anatomy
+from gptviz.language_model.writing import sequence_length
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.exports import FORMATS
@@ -168,7 +169,7 @@ def test_it_is_short_and_clean_and_imports_nothing_that_python_does_not_bring(
 ) -> None:
     config = checkpoints.read_config(checkpoints.find(name))
     card = checkpoints.read_card(checkpoints.find(name))
-    stops = writing.Stops(card.end_tokens, gptviz.load(name).sequence_length)
+    stops = writing.Stops(card.end_tokens, sequence_length(gptviz.load(name)))
     source = writing.source(name, config, checkpoints.read_tokenizer(checkpoints.find(name)), stops)
     check_form(source, tmp_path)
     assert source.count("\n") <= 250

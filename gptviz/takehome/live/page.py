@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 
 from gptviz.components.kit import modules
 from gptviz.language_model import load
+from gptviz.language_model.core import end_tokens
+from gptviz.language_model.writing import sequence_length
 from gptviz.runs import checkpoints
 
 from ..page_file import filled, handed, inert
@@ -129,5 +131,5 @@ def _files(name: str) -> dict[str, object]:
         for file in ("config", "tokenizer")
     )
     weights = base64.b64encode((folder / "model.safetensors").read_bytes()).decode()
-    stops = {"ends": sorted(lm.end_tokens), "whole": lm.sequence_length}
+    stops = {"ends": sorted(end_tokens(lm)), "whole": sequence_length(lm)}
     return {"config": config, "tokenizer": tokenizer, "weights": weights} | stops

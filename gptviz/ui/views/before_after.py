@@ -19,6 +19,8 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.changing.before_after import Change
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
+from gptviz.language_model.core import answer_space_of, end_tokens
+from gptviz.language_model.writing import to_write
 from gptviz.machine import job, progress
 from gptviz.machine.job import Job
 from gptviz.machine.memory import release_memory
@@ -55,7 +57,7 @@ def figure(
     lm = subject.lm
     change = Change(first_asked.value.probabilities, asked.value.probabilities)
     release_memory()  # two texts are written meanwhile, each in a thread with its own heap
-    answers = lm.answer_space
+    answers = answer_space_of(lm)
     if answers.noun == "token":
         ids = change.likeliest(MOST_SHOWN)
     else:
@@ -225,9 +227,9 @@ def _tokens(
     grown = Generation(lm.model, torch.tensor(ids), sampling, never=lm.tokenizer.unused_ids)
     return (
         int(step.tokens[0])
-        for step in until_drawn(islice(grown, lm.to_write(len(ids), most)), lm.end_tokens)
+        for step in until_drawn(islice(grown, to_write(lm, len(ids), most)), end_tokens(lm))
     )
 
 
 def _text_of(lm: LanguageModel, tokens: list[int]) -> str:
-    return lm.tokenizer.continuation(without_end(tokens, lm.end_tokens)[0])
+    return lm.tokenizer.continuation(without_end(tokens, end_tokens(lm))[0])

@@ -17,6 +17,7 @@ from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.changing.edits import edit_unit, edited_by_each
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.language_model import LanguageModel
+from gptviz.language_model.changing import corrupted
 from gptviz.model import Transformer
 from gptviz.model.costs.effort import LITTLE, effort, n_parameters
 from gptviz.text.datasets.base import Contrast
@@ -54,7 +55,7 @@ def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str
     """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if
     there is none.
     """
-    return language_model(key).corrupted(ids, seen)
+    return corrupted(language_model(key), ids, seen)
 
 
 @dataclass(frozen=True)

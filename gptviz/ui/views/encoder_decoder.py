@@ -8,6 +8,7 @@ import torch
 
 from gptviz.generate.decoding import decode, until_end
 from gptviz.generate.sampling import Sampling
+from gptviz.language_model.core import special_tokenizer
 from gptviz.model import Transformer
 from gptviz.model.config import Config
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
@@ -87,7 +88,7 @@ def answer(
 @jobs.data("Writing the output", max_entries=64)
 def _answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None) -> OutputText:
     lm = language_model(key)
-    own = lm.special_tokens
+    own = special_tokenizer(lm)
     most = longest_answer(lm.model.config)
     ids = decode(
         lm.model, torch.tensor([source]), own.start, own.end, sampling, most, own.unused_ids
@@ -104,4 +105,4 @@ def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
     own = answer(key, source)
     if own is None:
         return source
-    return (lm.special_tokens.start, *own.ids)[: lm.model.config.context_length]
+    return (special_tokenizer(lm).start, *own.ids)[: lm.model.config.context_length]

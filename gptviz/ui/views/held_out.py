@@ -9,6 +9,7 @@ import torch
 
 from gptviz.data import registry
 from gptviz.interp.changing.ablation import Rows
+from gptviz.language_model.data import tested_rows
 from gptviz.text import passages
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
 from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
@@ -57,7 +58,7 @@ def tested(key: ModelKey) -> tuple[Rows, ...]:
     lm = language_model(key)
     if (lm.card.source or {}).get("sha256") == TINY_SHAKESPEARE_SHA256:
         tiny_shakespeare(fetch=False)  # looking at a model downloads nothing
-    return tuple(lm.tested_rows(MOST_TOKENS)["loss"])
+    return tuple(tested_rows(lm, MOST_TOKENS)["loss"])
 
 
 @scrubber.same_at_every_step

@@ -17,6 +17,7 @@ from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import changing
+from gptviz.language_model.changing import example_pairs
 from gptviz.machine.hosting import upload_limit
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.text.datasets.corpora import corpus_of
@@ -134,7 +135,7 @@ def _sources(subject: Subject) -> None:
 
 @jobs.data("Writing pairs of prompts", max_entries=16)
 def _written(key: ModelKey, part: str) -> list[PromptRow]:
-    return language_model(key).example_pairs(WRITTEN, part)
+    return example_pairs(language_model(key), WRITTEN, part)
 
 
 @jobs.data("Measuring the prompt on screen", max_entries=64)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from gptviz.language_model import scanning
+from gptviz.language_model.core import answer_space_of
 from gptviz.settings.address_values import ANY
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.vocabulary import tokens
@@ -68,7 +70,7 @@ def which_logit(
         minus: what the second control shows at first.
     """
     every = names(subject)
-    what = subject.lm.answer_space.noun
+    what = answer_space_of(subject.lm).noun
     _take_over(every)
     listed = [every[i] for i in likely[:LISTED]]
     typed = ""
@@ -109,7 +111,7 @@ def which_logit(
     if other_one not in (RIVAL, NEXT):
         return Logit(token, every.index(other_one))
     is_asked = other_one == RIVAL and at_end and what == "token"
-    rival = subject.lm.rival(subject.prompt, token) if is_asked else None
+    rival = scanning.rival(subject.lm, subject.prompt, token) if is_asked else None
     return Logit(token, next(i for i in likely if i != token) if rival is None else rival)
 
 

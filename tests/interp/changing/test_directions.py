@@ -16,6 +16,7 @@ from gptviz.interp.changing.edits import edited, edits, fitting
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
 from gptviz.language_model import LanguageModel
+from gptviz.language_model.steering import turned
 from gptviz.text.datasets.sentences import Sentences
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -191,11 +192,11 @@ def test_the_pairs_of_the_task_turn_and_the_sentence_says_it(sentences: Language
     found = sentences.direction(toward, away, block=1, name=name)
     assert [list(found.vectors), found.separated] == [[1], 1]
     assert (
-        sentences.turned(found.name, toward, away)
-        == sentences.turned(found.name, toward, away, -2)
+        turned(sentences, found.name, toward, away)
+        == turned(sentences, found.name, toward, away, -2)
         == (6, 6)
     )
-    assert sentences.turned(found.name, toward, away, 0.01) == (0, 6)
+    assert turned(sentences, found.name, toward, away, 0.01) == (0, 6)
     assert (
         sentences.edited("blocks.0.mlp").direction(toward, away, block=1, name=name).name
         == found.name
@@ -253,7 +254,7 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
         assert texts[2] == sentences.tokenizer.continuation(written)
         assert texts[1] == sentences.generate(prompt, 3, temperature=0)
     with pytest.raises(ValueError, match="no pairs"):
-        sentences.turned(found.name, toward, away[1:])
+        turned(sentences, found.name, toward, away[1:])
     with pytest.raises(ValueError, match="no block 3"):
         sentences.direction(toward, away, block=3)
 

@@ -10,6 +10,9 @@ import gptviz
 from gptviz.data.text import TaskSource
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion, measure_named
 from gptviz.interp.reading.waves import powers
+from gptviz.language_model import data
+from gptviz.language_model.core import special_tokenizer
+from gptviz.language_model.over_training import given
 from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer, task
 from gptviz.text.datasets.pairs import PAIR_TASKS
@@ -31,7 +34,7 @@ def test_the_loss_of_a_task_is_the_mean_surprise_at_its_answers(home: object) ->
     )
     lm = with_a_snapshot("mixed")
     history = lm.over_training("loss.by_task")
-    rows = lm.tested_rows(of="tasks")
+    rows = data.tested_rows(lm, of="tasks")
     assert history.series == tuple(learned.parts)
     for name, value in zip(history.series, history.values[0], strict=True):
         surprises = []
@@ -95,7 +98,7 @@ def test_a_matrix_that_turns_all_directions_alike_has_full_rank(tiny_model: Tiny
     with torch.no_grad():
         embed.copy_(torch.eye(*embed.shape))
     rank = MEASURES["weights.rank"].compute(
-        lm.model, lm.given(MEASURES["weights.rank"], MeasureQuestion())
+        lm.model, given(lm, MEASURES["weights.rank"], MeasureQuestion())
     )
     assert rank["embed.weight"] == pytest.approx(min(embed.shape))
 
@@ -156,7 +159,7 @@ def test_kinds_have_measures_of_their_own_and_are_refused_those_of_others(home: 
     with pytest.raises(ValueError, match="needs a prompt"):
         pair.over_training("heads.entropy")
     right, wrong = (pair.over_training("probability", "two", token).values[0, 0] for token in "21")
-    logits = pair.model(torch.tensor([[pair.special_tokens.start]]), pair.source("two")[None])[
+    logits = pair.model(torch.tensor([[special_tokenizer(pair).start]]), pair.source("two")[None])[
         0, -1
     ]
     assert [right, wrong] == pytest.approx(

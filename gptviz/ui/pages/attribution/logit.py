@@ -24,6 +24,7 @@ from gptviz.interp.reading.by_word import summed
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import dictionaries
+from gptviz.language_model.core import answer_space_of
 from gptviz.language_model.explaining import attribute
 from gptviz.model import Config
 from gptviz.model.parts.heads import HEADS
@@ -91,7 +92,7 @@ class AttributionSetting:
 
     def name(self, token: int) -> str:
         """The token or the label, as text."""
-        return str(self.subject.lm.answer_space.label(token))
+        return str(answer_space_of(self.subject.lm).label(token))
 
     @property
     def known(self) -> Contrast | None:

@@ -14,6 +14,7 @@ from gptviz.interp import compare
 from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
+from gptviz.language_model.units import repeats_of
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import (
     ModelKey,
@@ -228,7 +229,7 @@ def swap(sides: Sides) -> None:
 def side(key: ModelKey, ids: tuple[int, ...]) -> Side:
     """A side as the computations take it."""
     lm = language_model(key)
-    return Side(lm.model, ids, tokens(key).labels, key.name, lm.repeats)
+    return Side(lm.model, ids, tokens(key).labels, key.name, repeats_of(lm))
 
 
 def ask_both(key: Key, analysis: Callable[..., Result], **settings: Any) -> tuple[Result, str]:

@@ -15,6 +15,7 @@ from gptviz.interp import compare
 from gptviz.interp.changing.strength import losses_along
 from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.language_model.core import data_title
 from gptviz.model import precision
 from gptviz.model.lora import MergedTransformer
 from gptviz.ui.shell.close import Shown
@@ -217,9 +218,9 @@ def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tu
     for key in (adapter, base):
         lm = language_model(key)
         try:
-            texts[lm.data_title] = held_out.tested(key)
+            texts[data_title(lm)] = held_out.tested(key)
         except (ValueError, OSError, KeyError, TypeError):
-            missing.append(lm.data_title)
+            missing.append(data_title(lm))
     model = language_model(adapter).model
     assert isinstance(model, MergedTransformer)
     return losses_along(model, texts) if texts else None, tuple(missing)

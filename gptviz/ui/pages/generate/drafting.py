@@ -19,6 +19,7 @@ from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, VALUE
 from gptviz.generate.budget import affordable
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.speculation import DRAFTED, MOST_DRAFTED, Drafted, Round, Speculated
+from gptviz.language_model.writing import speculation, to_write
 from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, kinds, language_model, model_key
@@ -81,7 +82,7 @@ def show(subject: Subject, writing: Writing) -> None:
         else:
             drafter = model_key(chosen, subject.key.device, precision=subject.key.precision)
         prompt = tuple(subject.encoding.ids)
-        count = subject.lm.to_write(len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
+        count = to_write(subject.lm, len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
         drafts = speculated(
             subject.key, prompt, drafter, writing.sampling, count, not writing.stops, drafted
         )
@@ -158,8 +159,8 @@ def speculated(
     """
     lm = language_model(key)
     by: Any = "prompt" if drafter is None else language_model(drafter)
-    grown = lm.speculation(
-        torch.tensor(prompt, device=lm.device), by, sampling, drafted=drafted, go_on=go_on
+    grown = speculation(
+        lm, torch.tensor(prompt, device=lm.device), by, sampling, drafted=drafted, go_on=go_on
     )
     return Speculated(tuple(grown.rounds(count)))
 

@@ -17,6 +17,8 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading.next_token import predict
+from gptviz.language_model.core import end_tokens
+from gptviz.language_model.writing import sequence_length
 from gptviz.ui.shell.subject import Subject, load_call, scrubber
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes
 from gptviz.ui.widgets.sampling import PLAIN
@@ -117,8 +119,8 @@ def stops_at_end(subject: Subject) -> bool:
     """The control for whether the text stops at the end of the model's text, or of a sequence of
     its task, if there is one.
     """
-    ends = subject.lm.end_tokens
-    whole = subject.lm.sequence_length
+    ends = end_tokens(subject.lm)
+    whole = sequence_length(subject.lm)
     if not ends and whole is None:
         return True
     labels = " or ".join(
@@ -358,7 +360,7 @@ def explain_tree(writing: Writing) -> None:
             )
         else:
             why = (
-                f"The sequences of its task have {writing.lm.sequence_length} tokens: this one is "
+                f"The sequences of its task have {sequence_length(writing.lm)} tokens: this one is "
                 "complete"
             )
         if task:

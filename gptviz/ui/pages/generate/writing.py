@@ -27,6 +27,8 @@ from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Snapshot, Tree, TreeNode
 from gptviz.interp.changing.directions import turned_round
+from gptviz.language_model.core import end_tokens
+from gptviz.language_model.writing import to_write
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.model.costs.effort import LEAST
 from gptviz.text import SymbolTokenizer
@@ -115,7 +117,7 @@ class Writing:
         self.linked = ""
         self._checksum = ""
         self.attention_of: int | None = None
-        self._to_write = self.lm.to_write(len(self.tree.prompt), sys.maxsize)
+        self._to_write = to_write(self.lm, len(self.tree.prompt), sys.maxsize)
         self.pace = Pace()
         self.speedometer = Speedometer()
         self.lock = RLock()
@@ -161,7 +163,7 @@ class Writing:
     @property
     def ends_with_end_token(self) -> bool:
         """Whether the last token is one with which the model ends a text."""
-        return self.length > 0 and self.tree.nodes[self.tree.current].token in self.lm.end_tokens
+        return self.length > 0 and self.tree.nodes[self.tree.current].token in end_tokens(self.lm)
 
     @property
     @alone
@@ -397,7 +399,7 @@ def add_others(writing: Writing) -> None:
     length = len(writing.tree.prompt)
     original = writing.lm.original
     if writing.stops:
-        most = writing.lm.to_write(length, FORK_TOKENS)
+        most = to_write(writing.lm, length, FORK_TOKENS)
     else:
         most = FORK_TOKENS
     never = writing.lm.tokenizer.unused_ids
@@ -407,7 +409,7 @@ def add_others(writing: Writing) -> None:
         grown = Generation(model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
         many = affordable(model, length, most, BUDGET / 4)
         tokens = [
-            int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)
+            int(step.tokens[0]) for step in until_drawn(islice(grown, many), end_tokens(writing.lm))
         ]
         writing.bring(tokens, written_with(edits))
 

@@ -29,6 +29,7 @@ from gptviz.interp.units.head_scores import (
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import units
+from gptviz.language_model.units import repeated_tokens, repeats_of
 from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.heads import DOES, READS
@@ -80,7 +81,7 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
     reads the prompt and writes its own answer.
     """
     asked = partial(ask, analysis=units.head_scores, title="Scoring the heads", stack=stack)
-    if subject.kind.has_source or subject.lm.repeats is None:
+    if subject.kind.has_source or repeats_of(subject.lm) is None:
         return asked(subject)
     hint = (
         "Random tokens that are repeated once: what follows a token in the second half can only "
@@ -318,7 +319,7 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     chosen = dict(asked.settings)
     lm = subject.lm
     is_random = not {"prompt", "held_out"} & chosen.keys()
-    ids = lm.repeated_tokens()[0].tolist() if is_random else []
+    ids = repeated_tokens(lm)[0].tolist() if is_random else []
     if is_random:
         read = Read(tuple(ids))
     else:

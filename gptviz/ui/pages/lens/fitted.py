@@ -15,6 +15,7 @@ from gptviz.interp.reading.fitted_lens import KINDS, KL, FittedLens, LensKind
 from gptviz.interp.reading.layers import layers
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
+from gptviz.language_model.fitted import kept_lens
 from gptviz.runs import fitted as kept
 from gptviz.runs import names
 from gptviz.settings.address_values import ANY
@@ -84,7 +85,7 @@ def _from_file(subject: Subject) -> LensChoice | None:
     if (name := st.query_params.get(FILE)) is None:
         return None
     try:
-        subject.lm.kept_lens(name)
+        kept_lens(subject.lm, name)
     except ValueError as error:
         st.info(f"{escaped(str(error))}.")
         return None

@@ -21,6 +21,8 @@ from gptviz.interp.over_training.measures import (
     Numbers,
 )
 from gptviz.interp.units.unit import unit
+from gptviz.language_model import over_training
+from gptviz.language_model.units import repeats_of
 from gptviz.machine import progress
 from gptviz.model import Config
 from gptviz.model.costs.effort import LITTLE, MOST, effort
@@ -198,7 +200,7 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
     heads_read = subject.prompt
     if (
         "texts for heads" in needs
-        and subject.lm.repeats is not None
+        and repeats_of(subject.lm) is not None
         and not subject.kind.has_source
     ):
         hint = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
@@ -289,7 +291,7 @@ def followed(
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the data")
 def _given(last: ModelKey, measure: str, question: MeasureQuestion) -> MeasureInput:
-    return language_model(last).given(MEASURES[measure], question)
+    return over_training.given(language_model(last), MEASURES[measure], question)
 
 
 def title(history: History, series: int, config: Config) -> str:

@@ -10,6 +10,7 @@ from gptviz.interp.reading.probes import FROM_TEXT, MOST_TOKENS, TABLE, Probed
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
 from gptviz.language_model.data import effort_of_rows
+from gptviz.language_model.fitted import probe_labels
 from gptviz.machine.errors import reason_of
 from gptviz.model.costs.effort import MOST
 from gptviz.ui.shell.subject import Asked, Subject, ask
@@ -25,7 +26,7 @@ _HEIGHT = 380
 
 def ask_probe(subject: Subject) -> Asked[Probed]:
     """The controls, which label and over which text, and the probes of that."""
-    labels = subject.lm.probe_labels()
+    labels = probe_labels(subject.lm)
     hint = (
         "What the probe has to tell only from the vector of a token. The labels of this model's "
         "task come first."

@@ -15,7 +15,6 @@ import streamlit as st
 from cachetools import cached
 
 from gptviz.figures.kit.format import duration
-from gptviz.language_model import LanguageModel
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.machine.hosting import hosting
 from gptviz.machine.job import Job
@@ -36,12 +35,18 @@ class Asked(Generic[Result]):
     """An analysis of a model with its settings."""
 
     key: ModelKey  #: the model
-    analysis: str  #: the name of a method of `LanguageModel`
+    room: str  #: the module of what is asked
+    analysis: str  #: the function in it, of a language model and its settings
     #: its arguments by name, but for those that are as they are by default
     settings: tuple[tuple[str, Any], ...]
     title: str  #: what is computed, in words, for the bar that a page shows meanwhile
     #: whether who asks only reads: what was fitted for one of those was not kept for the others
     reads_only: bool = False
+
+    @property
+    def function(self) -> Callable[..., Result]:
+        """What is asked."""
+        return cast(Callable[..., Result], getattr(sys.modules[self.room], self.analysis))
 
     @property
     def value(self) -> Result:
@@ -54,7 +59,7 @@ class Asked(Generic[Result]):
 
     def compute(self) -> Result:
         """The result, computed here and now."""
-        return cast(Result, getattr(language_model(self.key), self.analysis)(**dict(self.settings)))
+        return self.function(language_model(self.key), **dict(self.settings))
 
     def on_demand(
         self, *, begins: bool, waits: float | None = None
@@ -86,7 +91,7 @@ class Asked(Generic[Result]):
     @property
     def call(self) -> str:
         """The call as a line of Python: `lm.lens('O Romeo', top=20)`."""
-        parameters = signature(getattr(LanguageModel, self.analysis)).parameters
+        parameters = signature(self.function).parameters
         needed = [name for name, each in parameters.items() if each.default is Parameter.empty]
         arguments = [
             in_code(value) if name in needed else f"{name}={in_code(value)}"
@@ -108,7 +113,7 @@ def ask(
 
     Args:
         about: the model, or the subject of a page.
-        analysis: a method of `LanguageModel`.
+        analysis: a function of a language model; where its call is printed, a method of it.
         title: as in `Asked`.
         settings: its arguments; they have to be hashable.
     """
@@ -122,7 +127,7 @@ def ask(
         if name in settings and settings[name] != usual[name]
     )
     key = about.key if isinstance(about, Subject) else about
-    return Asked(key, analysis.__name__, chosen, title, hosting().read_only)
+    return Asked(key, analysis.__module__, analysis.__name__, chosen, title, hosting().read_only)
 
 
 def in_code(value: object) -> str:
