@@ -17,7 +17,7 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import model_map, real_model
 
 subject = subject_bar()
-lesson.first()
+lesson.link_first()
 glance = home.glance(subject.key, subject.seen)
 if subject.kind.continues:
     home.say_guess(glance.guesses)

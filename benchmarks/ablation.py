@@ -63,7 +63,7 @@ def run(job: tuple[str, int, int, float]) -> tuple[str, float]:
     import torch
 
     from gptviz.data.registry import source_named
-    from gptviz.model import build, changed
+    from gptviz.model import build, change_config
     from gptviz.runs.experiments import PLANS
     from gptviz.train.trainer import Evaluated, Trainer
 
@@ -79,11 +79,11 @@ def run(job: tuple[str, int, int, float]) -> tuple[str, float]:
     }
     recipe = replace(recipe, **values)
     tokenizer = plan.learn_tokenizer(source)
-    base = changed(plan.config, vocab_size=tokenizer.vocab_size, **BASE)
+    base = change_config(plan.config, vocab_size=tokenizer.vocab_size, **BASE)
     fields = {key: _of(getattr(base, key), value) for key, value in architecture.items()}
     if "d_model" in fields:  # a multiple of what the heads need
         fields["d_model"] = round(fields["d_model"] / (2 * base.n_head)) * 2 * base.n_head
-    config = changed(base, **fields)
+    config = change_config(base, **fields)
     bfloat16 = torch.cpu.get_capabilities().get("avx512_bf16", False)
     trainer = Trainer(
         build(config, seed=seed), source.data(tokenizer, config), recipe, bfloat16=bfloat16

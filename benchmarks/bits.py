@@ -35,7 +35,7 @@ import gptviz
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.model import Transformer
-from gptviz.model.precision import bytes_in_memory, said
+from gptviz.model.precision import bytes_in_memory, describe_types
 
 PROMPT = [5, 6, 7, 8, 9]
 LONG = 256
@@ -255,7 +255,7 @@ def compare(path: Path, threads: int, tokens: int) -> None:
     size = path.stat().st_size
     print(
         f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} "
-        f"times the file; {said(model)}"
+        f"times the file; {describe_types(model)}"
     )
     explain(
         model,

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from gptviz.data.baseline import baseline
-from gptviz.data.classification import LabelledSource, padded
+from gptviz.data.classification import LabelledSource, pad_texts
 from gptviz.interp.reading.classification import label_probabilities
 from gptviz.model import build
 from gptviz.runs.experiments import PLANS
@@ -35,7 +35,7 @@ def results(labelled: LabelledTexts, plan_name: str, seed: int) -> list[float]:
     plan = PLANS[plan_name]
     source = LabelledSource(labelled, plan.fraction, seed)
     tokenizer = plan.learn_tokenizer(source)
-    config = source.fitted(plan.config, tokenizer)
+    config = source.fit_config(plan.config, tokenizer)
     recipe = replace(plan.recipe, seed=seed, evaluations=1)
     model, (training, held_out) = build(config, seed=seed), source.split()
     begun = time.perf_counter()
@@ -44,7 +44,7 @@ def results(labelled: LabelledTexts, plan_name: str, seed: int) -> list[float]:
         trainer.advance(recipe.rate(step / (recipe.steps or 1)))
     seconds = time.perf_counter() - begun
     own = label_probabilities(
-        model.eval(), padded(tokenizer, held_out.texts, config.context_length)
+        model.eval(), pad_texts(tokenizer, held_out.texts, config.context_length)
     ).argmax(1)
     counted = baseline(training, held_out).probabilities.argmax(1)
     truth = np.array(held_out.labels)

@@ -30,7 +30,7 @@ def main() -> None:
     import torch
 
     from gptviz.data.registry import source_named
-    from gptviz.model import build, changed, parameter_count
+    from gptviz.model import build, change_config, parameter_count
     from gptviz.runs.experiments import PLANS
     from gptviz.train.trainer import Evaluated, Event, Stepped, Trainer
 
@@ -55,7 +55,7 @@ def main() -> None:
         recipe = replace(
             plan.recipe, minutes=None, steps=options.steps, seed=options.seed, evaluations=3
         )
-        config = changed(plan.config, vocab_size=tokenizer.vocab_size, **changes)
+        config = change_config(plan.config, vocab_size=tokenizer.vocab_size, **changes)
         weights[name] = parameter_count(config)
         runs[name] = iter(
             Trainer(

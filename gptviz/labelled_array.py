@@ -25,7 +25,7 @@ class Axis:
     labels: tuple[str, ...]
 
 
-def numbered(name: str, count: int, first: int = 0) -> Axis:
+def number_axis(name: str, count: int, first: int = 0) -> Axis:
     """An axis whose labels are numbers, by default from 0."""
     return Axis(name, tuple(map(str, range(first, first + count))))
 

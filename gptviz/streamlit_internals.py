@@ -324,7 +324,7 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
     if failed:
         rejected = {}
     else:
-        rejected = address_values.rejected(name, query, at.session_state[address_values.NOTED])
+        rejected = address_values.reject_keys(name, query, at.session_state[address_values.NOTED])
     return PageRun(
         Element(at.main).inside or [], failed, [error.value for error in at.error], rejected
     )

@@ -29,9 +29,9 @@ graph.result(subject, chosen, circuit)
 graph.graph(subject, chosen, asked, choices)
 if doubt is not None:
     st.warning(doubt, icon=":material/rule:")
-st.caption(graph.about(chosen, circuit))
+st.caption(graph.describe_graph(chosen, circuit))
 graph.result_of(subject, chosen, circuit, result)
-graph.opened(subject, chosen, circuit)
+graph.show_node(subject, chosen, circuit)
 saved.open_file(choices)
 
 close(PAGE, graph.tries(subject, chosen, circuit))

@@ -7,7 +7,7 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.compare.sides import bar_of_b, said
+from gptviz.ui.pages.compare.sides import bar_of_b, describe_sides
 from gptviz.ui.pages.compare.views import SHOWS, tries
 from gptviz.ui.records.compare import VIEWS
 from gptviz.ui.shell.close import close
@@ -29,7 +29,7 @@ with st.container(gap="xsmall"):
             label_visibility="collapsed",
             segmented=True,
         )
-    st.caption(said(sides))
+    st.caption(describe_sides(sides))
     shown = SHOWS[view](sides)
 
 close(PAGE, tries(sides), *shown)

@@ -22,7 +22,7 @@ left, right = st.columns(2, gap="medium")
 with left:
     left_out.how_many(use.by_window)
 with right:
-    left_out.where(labels, use.loss)
+    left_out.show_losses(labels, use.loss)
 left_out.over_data(subject)
 
 offers = left_out.tries(subject, dict(asked.settings).get("how", "replaced"))

@@ -37,7 +37,7 @@ if sentence := token_map.sentence(view, token):
     above.markdown(f"**{sentence}**")
 with picture:
     projection, shown = token_map.projection(view)
-    drawn = token_map.drawn(shown, projection, token, subject.seen)
+    drawn = token_map.drawn_tokens(shown, projection, token, subject.seen)
     token_map.cloud(
         shown, drawn, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen
     )

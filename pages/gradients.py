@@ -30,7 +30,7 @@ controls.notices_in(st.container())
 chosen, every = by_block.setup()
 cores.share()  # no model is opened here, which would do it
 result = by_block.table(**chosen)
-sizes = by_block.drawn(result, every=every)
+sizes = by_block.drawn_lines(result, every=every)
 
 st.markdown(f"**{by_block.sentence(result)}**")
 left, right = st.columns(2)

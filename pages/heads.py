@@ -40,7 +40,7 @@ if view == DOES:
     by_token(subject, PAGE, "heads", about)
 elif view == WHERE:
     heads = does.by_score(asked.value, does.first_score(asked, asked.value))
-    shown = where.show(subject, heads, does.chosen(subject, heads))
+    shown = where.show(subject, heads, does.chosen_head(subject, heads))
 else:
     shown = reads.show(subject, stack)
 close(PAGE, does.tries(subject, asked), *shown)

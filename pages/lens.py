@@ -20,7 +20,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 if chosen is None or chosen.kind == "logit":
     own = None
 else:
-    own = fitted.found(subject, chosen)
+    own = fitted.find_lens(subject, chosen)
 if chosen is None or (chosen.kind != "logit" and own is None):
     close(PAGE)
     st.stop()
@@ -30,11 +30,11 @@ with picture:
         st.stop()
 lens = asked.value
 result.markdown(grid.where_the_answer_comes_from(subject, lens))
-st.caption(f"{grid.about_rows(subject, lens)} {fitted.about(chosen.kind)}")
+st.caption(f"{grid.about_rows(subject, lens)} {fitted.explain_lens(chosen.kind)}")
 if own is not None:
-    fitted.foretold(subject, own, chosen)
+    fitted.show_measures(subject, own, chosen)
     fitted.take_home(subject, chosen)
-cell = grid.opened(asked)
+cell = grid.opened_cell(asked)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     followed = grid.follow(subject, lens, cell)
     swap.choose(subject, lens, cell, own)

@@ -19,7 +19,7 @@ from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import one_unit, where_most
 from gptviz.ui.views.by_token import by_token
-from gptviz.ui.widgets import capitalised
+from gptviz.ui.widgets import capitalise_text
 
 # A link of an earlier version: Embeddings shows the waves.
 if st.query_params.get("view") == WAVES:
@@ -40,19 +40,19 @@ if seen_as == neurons.EXPERTS:
     close(PAGE, None, *experts.show(subject), seen_as)
     st.stop()
 asked, by = neurons.ask_neurons(subject)
-activity = where_most.observed(asked)
+activity = where_most.observe_units(asked)
 if activity is None:
     st.stop()
 
 above = st.container()
 left, right = st.columns([2, 3], gap="large")
 order = activity.ranked(by)
-neuron = one_unit.chosen(subject, activity, order[0])
+neuron = one_unit.chosen_unit(subject, activity, order[0])
 number = neuron.index or 0
 with above:
     st.markdown(f"**{one_unit.answers_to(subject, activity, number)}**")
 with left:
-    one_unit.ranked(activity, by, order, number)
+    one_unit.show_ranked(activity, by, order, number)
     by_token(
         subject,
         PAGE,
@@ -60,7 +60,7 @@ with left:
         "A token: the neurons of all blocks that add most to its logit by an activation of 1.",
     )
 with right:
-    st.markdown(f"**{capitalised(neuron.title)}: where it is most active**")
+    st.markdown(f"**{capitalise_text(neuron.title)}: where it is most active**")
     where_most.strips(subject, activity, number, MLP)
 left, middle, right = st.columns(3, gap="large")
 calls = []

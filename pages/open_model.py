@@ -52,7 +52,7 @@ read, of = read_more(models_here())
 
 
 @st.fragment(run_every=0.5 if active or read < of else None)
-def here() -> None:
+def show_models() -> None:
     """The models found; where their heads are not all read yet, some more at every look."""
     now, _ = read_more(models_here())
     if now < of:
@@ -62,7 +62,7 @@ def here() -> None:
         st.rerun()
 
 
-here()
+show_models()
 opened_before()
 on_hub, as_zip = st.tabs(["From the hub", "From a zip file"], key="elsewhere")
 with on_hub:

@@ -15,7 +15,7 @@ from gptviz.ui.records.over_training import APART, RELATIVES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject import scrubber
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 
 subject = subject_bar()
 if not scrubber.steps(subject.key.name):
@@ -24,7 +24,7 @@ if not scrubber.steps(subject.key.name):
     st.stop()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     for_measures = st.container(width="stretch")
-    if (shown := charts.shown(subject.key.name)) != RELATIVES:
+    if (shown := charts.choose_series(subject.key.name)) != RELATIVES:
         with for_measures:
             chosen = charts.measures(subject)
         with st.popover("More"):
@@ -39,9 +39,9 @@ histories = []
 pictures, column = st.columns([3, 1], gap="large")
 for one in chosen:
     try:
-        history, progress = charts.followed(subject.key, one, asked[one.name])
+        history, progress = charts.follow_measure(subject.key, one, asked[one.name])
     except (ValueError, OSError) as error:
-        pictures.info(escaped(f"{one.title}: {reason_of(error)}."))
+        pictures.info(escape_markdown(f"{one.title}: {reason_of(error)}."))
         continue
     with pictures:
         if history is not None:

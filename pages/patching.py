@@ -7,7 +7,7 @@ open_page(PAGE)
 
 import streamlit as st
 
-from gptviz.interp.over_prompts import Asked
+from gptviz.interp.over_prompts import AskedPrompt
 from gptviz.ui.pages.patching import maps
 from gptviz.ui.pages.patching.prompts import prompts, strips, with_room
 from gptviz.ui.shell.close import NOTHING, close
@@ -22,13 +22,13 @@ if both is not None:
     strips(subject, both)
     heatmaps = maps.maps(subject, both)
     with picture:
-        maps.where(subject, both, heatmaps)
+        maps.maps_by_position(subject, both, heatmaps)
     maps.which_head(subject, both, heatmaps)
     maps.summary(heatmaps)
     over_prompts(
         subject,
         "patch",
-        Asked(both.pair.clean, both.pair.right, both.pair.wrong, both.pair.corrupted),
+        AskedPrompt(both.pair.clean, both.pair.right, both.pair.wrong, both.pair.corrupted),
     )
 
 try_this(maps.tries(subject))

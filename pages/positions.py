@@ -12,13 +12,13 @@ from gptviz.ui.pages.positions import vectors
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import edits, encoder_decoder
-from gptviz.ui.widgets import controls, escaped, try_this
+from gptviz.ui.widgets import controls, escape_markdown, try_this
 
 subject = subject_bar()
 key = subject.key
 config = subject.lm.model.config
 for sentence in edits.about_positions(subject.lm):
-    controls.notices().info(escaped(sentence), icon=":material/edit:")
+    controls.notice_place().info(escape_markdown(sentence), icon=":material/edit:")
 stack = encoder_decoder.DECODER
 block = 0
 if subject.kind.has_source and vectors.has_own_stacks(config.positions):
@@ -27,12 +27,14 @@ own, fixed = vectors.kinds(key, stack)
 own_config = encoder_decoder.stack_of(subject.lm.model, stack).config
 if own != "none" and positions.differ_by_block(own_config):
     hint = "Blocks have positions of their own."
-    block = controls.whole("Block", 0, own_config.n_layer - 1, key="block", help=hint, default=0)
+    block = controls.whole_number(
+        "Block", 0, own_config.n_layer - 1, key="block", help=hint, default=0
+    )
 st.markdown(vectors.headline(key, own, block, stack))
 with st.container(horizontal=True, vertical_alignment="bottom"):
     beside = controls.select(
         "Beside it",
-        vectors.offered(own, fixed, st.query_params.get("beside")),
+        vectors.offer_kinds(own, fixed, st.query_params.get("beside")),
         key="beside",
         help="Kinds of positions that need no training, at this model's sizes.",
         format_func=vectors.name,

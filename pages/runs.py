@@ -30,14 +30,14 @@ def compare() -> None:
     now = entries()
     if active and not any(entry.is_active for entry in now.values()):
         st.rerun()
-    compared = curves.chosen(now)
+    compared = curves.chosen_entries(now)
     st.html(curves.STYLE)
     with st.container(horizontal=True):
         with st.container(key=curves.BESIDE):
             curves.table(now, [entry.name for entry in compared])
         with st.container(key=curves.CURVES):
             with st.container(horizontal=True, vertical_alignment="center"):
-                log_steps, log_loss, training = curves.switches()
+                log_steps, log_loss, training = curves.choose_axes()
             if compared:
                 curves.chart(
                     compared,
@@ -57,7 +57,7 @@ def compare() -> None:
 
 compare()
 try_this(curves.tries(models))
-addresses.takes("below", ANY)
+addresses.accept_values("below", ANY)
 bought, offered = st.tabs(
     ["What does each part bring?", "The experiments"], key="below", bind="query-params"
 )
@@ -74,7 +74,7 @@ with offered:
 st.header("One model", anchor=False)
 one_model(models)
 
-compared = curves.chosen(models, quiet=True)
+compared = curves.chosen_entries(models, quiet=True)
 close(
     PAGE,
     None,

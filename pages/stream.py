@@ -46,7 +46,7 @@ with picture:
     else:
         if sentence := vectors.who_writes_most(asked):
             st.markdown(f"**{sentence}**")
-        shown = vectors.written(subject, asked, index)
+        shown = vectors.draw_written(subject, asked, index)
 
 code = vectors.code(asked, index, chosen)
 close(PAGE, vectors.tries(asked), lambda: shown, code, more=projections.HOW_STABLE)

@@ -9,7 +9,7 @@ open_page(PAGE)
 
 from gptviz.interp.changing.edit import MEAN
 from gptviz.interp.changing.edits import edit
-from gptviz.interp.over_prompts import Asked
+from gptviz.interp.over_prompts import AskedPrompt
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.shell.close import close
@@ -17,7 +17,7 @@ from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.over_prompts import over_prompts
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 
 subject = subject_bar()
 lm = subject.lm
@@ -47,7 +47,7 @@ with right:
     if not lm.edits:
         st.caption(
             "Nothing is switched off yet. As an example, framed: "
-            f"{escaped(edit(shown.edits[0], lm.model.config).title)}."
+            f"{escape_markdown(edit(shown.edits[0], lm.model.config).title)}."
         )
     numbers, code = before_after.figure(subject, shown)
 with left:
@@ -60,5 +60,5 @@ if without:
 likeliest = int(
     loss_texts.ask_guess(subject.key.unedited, subject.text).value.probabilities.argmax()
 )
-over_prompts(subject, "switch off", Asked(subject.seen, likeliest))
+over_prompts(subject, "switch off", AskedPrompt(subject.seen, likeliest))
 close(PAGE, grid.tries(subject, text, before, without), lambda: numbers, code)

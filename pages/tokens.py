@@ -8,7 +8,7 @@ from gptviz.ui.shell.frame import open_page
 open_page(PAGE)
 
 from gptviz.ui.pages.tokens.compare import compare
-from gptviz.ui.pages.tokens.cut import cut, tries
+from gptviz.ui.pages.tokens.cut import show_tokens, tries
 from gptviz.ui.pages.tokens.learn import learn
 from gptviz.ui.records.tokens import COMPARE, CUT, VIEWS
 from gptviz.ui.shell.close import close
@@ -23,6 +23,6 @@ hint = (
 view = controls.select(
     "View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed"
 )
-shown = {CUT: cut, COMPARE: compare}.get(view, learn)(subject)
+shown = {CUT: show_tokens, COMPARE: compare}.get(view, learn)(subject)
 
 close(PAGE, tries(subject), *shown)

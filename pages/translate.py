@@ -11,7 +11,7 @@ open_page(PAGE)
 
 from gptviz.ui.pages.translate import beam_search, next_token, translation
 from gptviz.ui.records.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS
-from gptviz.ui.shell.close import Shown, close
+from gptviz.ui.shell.close import PageResult, close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls, try_this
 
@@ -33,7 +33,7 @@ sampling = None if view == BEAM_SEARCH else translation.sampling_control()  # a 
 with right:
     translated = translation.output_control(subject, sampling)
 
-shown = Shown(view=view)
+shown = PageResult(view=view)
 with place:
     if view == CROSS_ATTENTION:
         translation.show_attention(translated)

@@ -58,7 +58,7 @@ def test_the_losses_along_its_strength_are_those_of_its_edits_on_both_texts() ->
         Corpus("plays", "KING HENRY:\nO Romeo, Romeo! wherefore art thou Romeo?\n" * 60)
     )
     plays.keep()
-    lm.card = lm.card.changed(source=plays.to_dict(), corpus="plays")
+    lm.card = lm.card.change_values(source=plays.to_dict(), corpus="plays")
     found = lm.along_strength((0.0, 0.5, 1.0), 256)
     assert found.axes[0].labels == ("plays (finetune-lora)", "python-reference (pretrain)")
     for row, one in enumerate((lm, gptviz.load("pretrain"))):

@@ -137,7 +137,7 @@ def test_evaluating_on_film_reviews_gives_the_confusion_on_the_card(
     opened = checkpoints.load(checkpoints.BUNDLED / name)
     source = LabelledSource(read_labelled(film_reviews(tmp_path)))
     data = source.data(opened.tokenizer, opened.model.config)
-    found = source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+    found = source.measure_model(opened.model.eval(), opened.tokenizer, data)["confusion"]
     # Another machine's arithmetic may turn a text or two on the border.
     for row, expected in zip(found, CARDS[name].confusion, strict=True):
         assert row == [pytest.approx(count, abs=3) for count in expected]

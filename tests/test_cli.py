@@ -28,7 +28,7 @@ from gptviz.__main__ import main
 from gptviz.__main__ import run as run_command
 from gptviz.commands.analysis import Name, analysis
 from gptviz.commands.common import Parser
-from gptviz.commands.printing import Shown, print_json
+from gptviz.commands.printing import CommandOutput, print_json
 from gptviz.data.batches import consecutive_windows
 from gptviz.language_model.core import decode_answer, special_tokenizer
 from gptviz.model.precision import PRECISIONS
@@ -92,7 +92,7 @@ def test_the_options_of_an_analysis_are_the_parameters_of_its_function() -> None
         as_: Name = "table",
         is_deep: bool = False,
         part: list[Name] | None = None,
-    ) -> Shown:
+    ) -> CommandOutput:
         """Look at something, and
         say it.
 
@@ -104,7 +104,7 @@ def test_the_options_of_an_analysis_are_the_parameters_of_its_function() -> None
             is_deep: whether to look below.
             part: one of its parts.
         """
-        return Shown(None, [])
+        return CommandOutput(None, [])
 
     assert (look.name, look.summary) == ("look", "Look at something, and say it.")
     this = Parser(prog="look")

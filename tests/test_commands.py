@@ -20,7 +20,7 @@ from gptviz.interp.changing.attribution_patching import Preview
 from gptviz.interp.over_prompts import How
 from gptviz.interp.over_training.measures import MEASURES
 from gptviz.interp.reading import stream
-from gptviz.interp.reading.experts import load, taken
+from gptviz.interp.reading.experts import load, tokens_of_expert
 from gptviz.interp.units.unit import unit
 from gptviz.language_model import LanguageModel
 from gptviz.machine.memory import in_bytes
@@ -159,7 +159,10 @@ def of_probe(lm: LanguageModel) -> dict[str, Any]:
 
 def of_experts(lm: LanguageModel, block: int) -> dict[str, Any]:
     weights = lm.experts("a cab")
-    most = [[one._asdict() for one in taken(weights, block, expert)[:8]] for expert in range(4)]
+    most = [
+        [one._asdict() for one in tokens_of_expert(weights, block, expert)[:8]]
+        for expert in range(4)
+    ]
     return {
         "block": 4 * [block],
         "expert": [0, 1, 2, 3],

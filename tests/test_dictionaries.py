@@ -58,7 +58,7 @@ def test_the_weights_of_a_model_are_hashed_once_and_again_when_they_change(
     found = lm.fit_dictionary(1, 20, **SETTINGS)
     seen: list[object] = []
     monkeypatch.setattr(
-        "gptviz.language_model.fitted.hashed",
+        "gptviz.language_model.fitted.hash_tensors",
         lambda said, tensors: seen.append(tensors) or "0f",
     )
     assert lm.dictionaries() == lm.edited("blocks.0.mlp").dictionaries() == [found.name]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 import pytest
 
-from gptviz.figures.kit.theme import LIGHT, themed
+from gptviz.figures.kit.theme import LIGHT, themed_figure
 from tests.drawn import looked_at
 
 
@@ -15,9 +15,11 @@ from tests.drawn import looked_at
     "wrong",
     [
         lambda: go.Figure(),
-        lambda: themed(LIGHT, height=300, xaxis={"tickfont": {"size": 11}}),
-        lambda: themed(LIGHT, height=300, title={"text": "<span style='font-size: 9px'>a</span>"}),
-        lambda: themed(LIGHT, go.Heatmap(z=[[1]], texttemplate="%{z}"), height=300),
+        lambda: themed_figure(LIGHT, height=300, xaxis={"tickfont": {"size": 11}}),
+        lambda: themed_figure(
+            LIGHT, height=300, title={"text": "<span style='font-size: 9px'>a</span>"}
+        ),
+        lambda: themed_figure(LIGHT, go.Heatmap(z=[[1]], texttemplate="%{z}"), height=300),
     ],
 )
 def test_a_figure_with_small_type_or_without_the_template_is_found(

@@ -57,11 +57,11 @@ def test_a_model_on_the_gpu_computes_and_writes_what_it_does_on_the_cpu(
 def test_the_memory_of_the_gpu_is_asked_of_the_gpu(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free = memory.available("cuda")
+    free = memory.free_bytes("cuda")
     assert free <= torch.cuda.get_device_properties(0).total_memory
     monkeypatch.setattr(
         memory,
-        "available",
+        "free_bytes",
         lambda device: 10_000 if torch.device(device).type == "cuda" else 10**12,
     )
     gptviz.load(name, "cpu")

@@ -29,7 +29,7 @@ def test_without_a_prompt_heads_read_repeated_random_tokens_and_with_one_the_pro
         (lm.heads(), repeated_tokens(lm)),
         (lm.heads(prompt), lm.encode(prompt)[None]),
     ):
-        expected = head_scores(lm.model, ids).including(copying=copying(lm.model))
+        expected = head_scores(lm.model, ids).with_scores(copying=copying(lm.model))
         assert [(row["name"], row["block"], row["head"]) for row in rows] == [
             (f"blocks.{block}.attention.head.{head}", block, head)
             for block in range(2)
@@ -154,7 +154,7 @@ def test_a_model_of_one_stack_has_the_heads_of_no_other() -> None:
 def test_the_second_half_of_repeated_tokens_begins_behind_what_stands_before_a_text() -> None:
     lm = gptviz.load("bpe")
     assert isinstance(lm.tokenizer, BPETokenizer)
-    framed = LanguageModel("framed", lm.model, lm.tokenizer.framed((0, 1), (2,)), lm.card)
+    framed = LanguageModel("framed", lm.model, lm.tokenizer.with_frame((0, 1), (2,)), lm.card)
     repeated = repeated_tokens(framed)
     second = second_half(framed, repeated)
     assert repeated[:, second:-1].tolist() == repeated[:, 2:second].tolist()

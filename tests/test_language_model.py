@@ -25,8 +25,8 @@ from gptviz.interp.reading import fitted_lens
 from gptviz.interp.units.head_scores import Stack
 from gptviz.language_model.core import decode_answer, end_tokens, special_tokenizer
 from gptviz.language_model.data import counted_rows, rows_to_fit
-from gptviz.language_model.steering import turned
-from gptviz.model import changed, parameter_count
+from gptviz.language_model.steering import count_turned
+from gptviz.model import change_config, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer, WordTokenizer
@@ -320,7 +320,7 @@ def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -
         config = tiny(
             vocab_size=marked.vocab_size, padding=marked.padding, n_encoder_layer=1, d_model=24
         )
-        model = scrambled(changed(config, unembed_bias=True), seed)
+        model = scrambled(change_config(config, unembed_bias=True), seed)
         with torch.no_grad():
             model.head.unembed.bias[marked.end] += seed
         lm = gptviz.load(checkpoints.save(f"translator-{seed}", model, marked, {}))
@@ -614,7 +614,7 @@ def test_copies_of_a_text_are_not_held_out_of_a_direction(tiny_model: TinyModel)
     toward = ["a cab"] * 6 + ["bad"]
     away = ["a bed"] * 5 + ["fed"] * 2
     assert math.isnan(lm.direction(toward, away).separated)
-    assert turned(lm, lm.direction(toward, away).name, toward, away) == (0, 0)
+    assert count_turned(lm, lm.direction(toward, away).name, toward, away) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["mine", "windowed", "judge"])

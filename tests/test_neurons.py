@@ -14,7 +14,7 @@ import gptviz
 from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
 from gptviz.interp.units.activity import observe
-from gptviz.interp.units.neurons import columns, observable_neurons, promoted
+from gptviz.interp.units.neurons import columns, observable_neurons, promoted_tokens
 from gptviz.language_model.units import neurons
 from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
@@ -91,7 +91,7 @@ def test_the_command_shows_one_neuron(
             rows[row][max(0, at - 20) : at],
             rows[row][at + 1 : at + 6],
         )
-    values = promoted(lm.model, columns(lm.model, 0)[:, 7])
+    values = promoted_tokens(lm.model, columns(lm.model, 0)[:, 7])
     assert found["promoted"][0] == {
         "token": lm.tokenizer.piece(int(values.argmax())),
         "value": pytest.approx(values.max()),
@@ -161,7 +161,7 @@ def test_a_neuron_that_is_set_is_an_edit_and_the_tokens_that_it_promotes_are_at_
         assert row == pytest.approx(
             [float(shares[labels.index(label)]) for label in guesses.axes[1].labels], abs=1e-5
         )
-    values = promoted(lm.model, columns(lm.model, 1)[:, 4])
+    values = promoted_tokens(lm.model, columns(lm.model, 1)[:, 4])
     ends = lm.promoted("blocks.1.mlp.neuron.4", most=2)
     order = (-values).argsort()
     assert list(ends.axes[0].labels) == [labels[i] for i in (*order[:2], *order[-2:])]

@@ -22,7 +22,7 @@ from gptviz.interp.explaining.decomposition import HEAD, Stream
 from gptviz.interp.explaining.through_norms import read_through, written_through
 from gptviz.interp.reading import gradients, positions
 from gptviz.interp.reading.anatomy import anatomy
-from gptviz.interp.reading.gradients import untrained
+from gptviz.interp.reading.gradients import compare_untrained
 from gptviz.interp.trace import run
 from gptviz.model import Config, build, describe, parameter_count
 from gptviz.model.parts.activations import ACTIVATIONS, Activation
@@ -240,7 +240,7 @@ def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_n
     ids = some_ids()[0].tolist()
     asked = torch.ones(8, 12, dtype=torch.float64)
     stream = Stream(scrambled(tiny(residual="halved", positions="ramp", activation="swish")), ids)
-    added = stream.added(stream.pull(HEAD, asked))
+    added = stream.added_by_parts(stream.pull(HEAD, asked))
     assert sum(float(values[-1]) for values in added.values()) == pytest.approx(
         float(stream.final.sum()), abs=1e-4
     )
@@ -248,7 +248,7 @@ def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_n
     top = frozen.logit(3, 5)
     for reads in (
         top,
-        *frozen.reads(frozen.units[-1], 4, top.directions[frozen.units[-1].layer][0]),
+        *frozen.inputs_of(frozen.units[-1], 4, top.directions[frozen.units[-1].layer][0]),
     ):
         assert float(reads.adds.sum()) + reads.rest == pytest.approx(reads.total, abs=1e-4)
     with pytest.raises(
@@ -303,7 +303,7 @@ def test_gradients_compares_a_new_residual_and_offers_a_new_activation() -> None
         assert "halved" in [line["name"] for line in json.loads(chart.proto.spec)["data"]]
     assert any(f"halved, `{Halved.equation}`" in caption.value for caption in at.caption)
     assert "swish" in at.selectbox(key="activation").options
-    assert "halved" in gradients.reaching(untrained(**chosen))
+    assert "halved" in gradients.reaching(compare_untrained(**chosen))
 
 
 @pytest.mark.parametrize(("kind", "part"), [("ramp", Ramp), ("near", Near)])

@@ -11,9 +11,17 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from .common import Command, Parser, add_model, opened, said, warn_of_unknown, with_bar
+from .common import (
+    Command,
+    Parser,
+    add_model,
+    first_paragraph,
+    open_model,
+    warn_of_unknown,
+    with_bar,
+)
 from .pairs import Pairs
-from .printing import Shown
+from .printing import CommandOutput
 
 # What stands in the help for the value of an option, by its type; and texts of a kind of their own.
 STANDS_FOR = {int: "N", float: "X", str: "TEXT"}
@@ -29,7 +37,9 @@ SHARED = {
 PROMPTS = ("prompt", "corrupted")  # a warning says what the vocabulary lacks of them
 
 
-def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., Shown]], Command]:
+def analysis(
+    place: int, pairs: Pairs | None = None
+) -> Callable[[Callable[..., CommandOutput]], Command]:
     """Make a function a command: it is called with the model, and with the value of each option.
 
     A parameter is an option: one without a default has to be given, a `bool` is off unless it is
@@ -43,8 +53,8 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
             options that have to be given.
     """
 
-    def command(function: Callable[..., Shown]) -> Command:
-        told = documented(function)
+    def command(function: Callable[..., CommandOutput]) -> Command:
+        told = parameter_help(function)
         # not imported yet
         hints = get_type_hints(function, localns={"LanguageModel": Any}, include_extras=True)
         parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -58,9 +68,9 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
             if pairs is not None:
                 pairs.add_option(this)
 
-        def run(options: argparse.Namespace) -> Shown:
-            lm = opened(options)
-            if pairs is not None and (shown := pairs.shown(options, lm)) is not None:
+        def run(options: argparse.Namespace) -> CommandOutput:
+            lm = open_model(options)
+            if pairs is not None and (shown := pairs.show_answers(options, lm)) is not None:
                 return shown
             given = {parameter.name: getattr(options, parameter.name) for parameter in parameters}
             with with_bar():
@@ -69,12 +79,12 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
                 warn_of_unknown(lm.tokenizer.encode(text))
             return shown
 
-        return Command(function.__name__, said(function), run, add_options, place=place)
+        return Command(function.__name__, first_paragraph(function), run, add_options, place=place)
 
     return command
 
 
-def documented(function: Callable[..., Any]) -> dict[str, str]:
+def parameter_help(function: Callable[..., Any]) -> dict[str, str]:
     """What the `Args` of a docstring say of each parameter, without the full stop at the end."""
     arguments = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
     told = re.findall(r"^    (\w+): (.+(?:\n {5,}.+)*)", arguments, re.MULTILINE)

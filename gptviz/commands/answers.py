@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from gptviz.machine.errors import reason_of
 
-from .common import Parser, UsageError, add_precision, command, opened
-from .printing import Shown, Table
+from .common import Parser, UsageError, add_precision, command, open_model
+from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
     from gptviz.data.trained_on import Share
@@ -44,10 +44,10 @@ def _options(this: Parser) -> None:
 
 
 @command(142, _options)
-def answers(options: argparse.Namespace) -> Shown:
+def answers(options: argparse.Namespace) -> CommandOutput:
     """How models complete sentences, beside the share in their data."""
     names = [options.name, *([options.other] if options.other else [])]
-    models = [opened(options, name) for name in names]
+    models = [open_model(options, name) for name in names]
     task = models[0].task
     known = ((), ()) if task is None else task.questions()
     sentences = list(options.sentence or known[0])
@@ -74,7 +74,7 @@ def answers(options: argparse.Namespace) -> Shown:
             f"{token} {cosine:.2f}" for token, cosine in content["nearest"].items()
         )
         near.append(f"{content['model']}: nearest to {options.nearest} are {words_near}")
-    return Shown(each_model, [Table(rows, ["", *columns]), *near])
+    return CommandOutput(each_model, [Table(rows, ["", *columns]), *near])
 
 
 def _answers(

@@ -11,7 +11,7 @@ from pathlib import Path
 from gptviz.lessons.library import FOLDER_SETTING
 from gptviz.machine.hosting import Hosting, largest_upload, own_address, variable
 from gptviz.machine.location import APP
-from gptviz.machine.memory import available
+from gptviz.machine.memory import free_bytes
 from gptviz.settings.fields import field_infos
 
 from .common import Parser, UsageError, command
@@ -80,7 +80,7 @@ def _for_a_class(given: list[str]) -> list[str]:
             "this machine is in no network, so that no other machine could open the app: leave "
             "--lan out"
         )
-    usual = {"lan": "1", "longest_text": "10000", "memory": f"{available() / 2e6:.0f}"}
+    usual = {"lan": "1", "longest_text": "10000", "memory": f"{free_bytes() / 2e6:.0f}"}
     for name, value in usual.items():
         os.environ.setdefault(variable(name), value)
     words = [word for option in given for word in option.split("=", 1)]

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .common import Parser, UsageError, command, picked
-from .printing import Shown, Table
+from .common import Parser, UsageError, command, pick_values
+from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
     from gptviz.model import Config
@@ -37,7 +37,7 @@ def _options_of_costs(this: Parser) -> None:
 
 
 @command(30, _options, on_device=False)
-def describe(options: argparse.Namespace) -> Shown:
+def describe(options: argparse.Namespace) -> CommandOutput:
     """List the layers of a model and their parameters."""
     from gptviz.model import describe
 
@@ -49,13 +49,13 @@ def describe(options: argparse.Namespace) -> Shown:
     ]
     content = {
         "parameters": total,
-        "layers": [picked(layer, "name", "kind", "parameters", "shapes") for layer in layers],
+        "layers": [pick_values(layer, "name", "kind", "parameters", "shapes") for layer in layers],
     }
-    return Shown(content, [Table([*rows, ("total", "", f"{total:>12,}", "")])])
+    return CommandOutput(content, [Table([*rows, ("total", "", f"{total:>12,}", "")])])
 
 
 @command(40, _options_of_costs, on_device=False)
-def costs(options: argparse.Namespace) -> Shown:
+def costs(options: argparse.Namespace) -> CommandOutput:
     """Count parameters, operations and memory of a model."""
     from gptviz.interp.reading.costs import costs
     from gptviz.machine.memory import in_bytes
@@ -76,7 +76,7 @@ def costs(options: argparse.Namespace) -> Shown:
     ]
     if whole.cache is not None:
         rows.append(("keys and values of these texts", in_bytes(whole.cache)))
-    return Shown(whole.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
+    return CommandOutput(whole.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
 
 
 def _architecture(options: argparse.Namespace) -> Config:

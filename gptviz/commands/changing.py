@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from gptviz.machine.lines import lines_of
 
 from .analysis import File, Name, analysis
-from .common import UsageError, nats, picked
+from .common import UsageError, nats, pick_values
 from .pairs import Pairs
-from .printing import Lines, Shown, Table
+from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.changing.directions import Direction
@@ -24,7 +24,7 @@ MOST_PATCHES = 10  # that are listed
 @analysis(45)
 def quantise(
     lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32", matrix: Name | None = None
-) -> Shown:
+) -> CommandOutput:
     """Show what a model loses if its weights are kept in fewer bits.
 
     Args:
@@ -73,7 +73,7 @@ def quantise(
         for matrix in fewer.matrices
     ]
     names = ("", "relative error", "largest error", "farthest / RMS", "beyond 6 RMS", "size")
-    return Shown(fewer.to_dict(), [*lines, "", Table(rows, names)])
+    return CommandOutput(fewer.to_dict(), [*lines, "", Table(rows, names)])
 
 
 @analysis(186)
@@ -87,7 +87,7 @@ def steer(
     how: Literal["means", "component"] = "means",
     strength: float = 2.0,
     out: File | None = None,
-) -> Shown:
+) -> CommandOutput:
     """What a model says with a direction between two lists of texts in its stream.
 
     Args:
@@ -122,7 +122,7 @@ def steer(
         f"{apart}As an edit of all pages it is {way.edit(strength)}.",
         *written,
     ]
-    return Shown({"text": text, "plain": plain, "separation": way.separated}, lines)
+    return CommandOutput({"text": text, "plain": plain, "separation": way.separated}, lines)
 
 
 def _direction(
@@ -168,7 +168,7 @@ def patch(
     wrong: str | None = None,
     what: Name = "resid_pre",
     preview: bool = False,
-) -> Shown:
+) -> CommandOutput:
     """Put pieces of what a model computed for a clean prompt into its pass over a corrupted one:
     how much of the answer comes back?
 
@@ -195,18 +195,25 @@ def patch(
     patched = patched.labelled([lm.tokenizer.label(i) for i in ids])
     answers = [answer_space_of(lm).text(each) for each in (pair.right, pair.wrong)]
     content = {"what": patched.quantity.name, "exact": not preview}
-    content |= picked(patched, "correlation", "checked", "is_trusted") if preview else {}
-    content |= {"right": answers[0], "wrong": answers[1], **picked(patched, "clean", "corrupted")}
+    content |= pick_values(patched, "correlation", "checked", "is_trusted") if preview else {}
+    content |= {
+        "right": answers[0],
+        "wrong": answers[1],
+        **pick_values(patched, "clean", "corrupted"),
+    }
     content |= {"by": patched.places.name, "places": list(patched.places.labels)}
     content |= {"restored": patched.restored.values.tolist(), "answers": patched.answers.tolist()}
     after = f"{patched.clean:.3f} after the clean prompt, {patched.corrupted:.3f} corrupted"
-    return Shown(
+    return CommandOutput(
         content,
-        [f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}", *_restored(patched)],
+        [
+            f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}",
+            *_strongest_patches(patched),
+        ],
     )
 
 
-def _restored(patched: Patched) -> Lines:
+def _strongest_patches(patched: Patched) -> Lines:
     """The patches that restore most, a line for each; none of a preview that is not to be
     trusted.
     """

@@ -17,7 +17,7 @@ from gptviz.machine import terminal
 from gptviz.machine.errors import reason_of
 from gptviz.machine.files import in_place_of
 
-from .printing import Shown
+from .printing import CommandOutput
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -53,7 +53,7 @@ class Command:
     name: str  #: of the command
     summary: str  #: what it does, in a sentence
     #: carries it out, with the options; what it returns is printed
-    run: Callable[[argparse.Namespace], Shown | None]
+    run: Callable[[argparse.Namespace], CommandOutput | None]
     add_options: Callable[[Parser], None] = lambda _: None  #: adds its own options
     _: KW_ONLY
     place: int  #: its place in the help: tens, so that another command fits between
@@ -64,16 +64,16 @@ class Command:
 
 def command(
     place: int, add_options: Callable[[Parser], None] = lambda _: None, **settings: bool
-) -> Callable[[Callable[[argparse.Namespace], Shown | None]], Command]:
+) -> Callable[[Callable[[argparse.Namespace], CommandOutput | None]], Command]:
     """Make a function the command of its name, whose docstring is the summary; `settings` are
     further fields of `Command`.
     """
     return lambda run: Command(
-        run.__name__.rstrip("_"), said(run), run, add_options, place=place, **settings
+        run.__name__.rstrip("_"), first_paragraph(run), run, add_options, place=place, **settings
     )
 
 
-def said(function: Callable[..., Any]) -> str:
+def first_paragraph(function: Callable[..., Any]) -> str:
     """The first paragraph of a docstring."""
     return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
 
@@ -84,7 +84,7 @@ def one_line(message: object) -> str:
         word if len(word) <= LONGEST_WORD else f"{word[:KEPT]}…{word[-1]}"
         for word in reason_of(message).split()
     )
-    return terminal.printable(" ".join(words))
+    return terminal.escape_text(" ".join(words))
 
 
 def nats(loss: float) -> str:
@@ -94,7 +94,7 @@ def nats(loss: float) -> str:
     return f"{loss:.4g}"
 
 
-def opened(options: argparse.Namespace, name: str | None = None) -> LanguageModel:
+def open_model(options: argparse.Namespace, name: str | None = None) -> LanguageModel:
     """The model that the options name, or the one called `name`. If it hides a shipped one, a line
     on stderr says so.
     """
@@ -103,7 +103,7 @@ def opened(options: argparse.Namespace, name: str | None = None) -> LanguageMode
     name = options.name if name is None else name
     # a misspelt name is an error here, and not looked for on the hub
     folder = checkpoints.find(name)
-    if name in checkpoints.hidden():
+    if name in checkpoints.hidden_checkpoints():
         print(f"gptviz: {checkpoints.about_hiding(name, folder)}", file=sys.stderr)
     return gptviz.load(name, options.device, precision=options.precision)
 
@@ -146,7 +146,7 @@ def token_text(lm: LanguageModel, token: int) -> str:
     return lm.tokenizer.piece(token) or lm.tokenizer.label(token)
 
 
-def picked(one: object, *names: str) -> dict[str, Any]:
+def pick_values(one: object, *names: str) -> dict[str, Any]:
     """The values of some attributes, by their names."""
     return {name: getattr(one, name) for name in names}
 
@@ -169,7 +169,7 @@ def with_bar() -> Iterator[None]:
 
     with (
         tqdm(total=1.0, bar_format="{l_bar}{bar}", leave=False, disable=None, delay=0.5) as bar,
-        progress.listening(lambda now: bar.update(now.share - bar.n)),
+        progress.listen_to(lambda now: bar.update(now.share - bar.n)),
     ):
         yield
 
@@ -193,7 +193,7 @@ def require_place(out: Path) -> None:
         )
 
 
-def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Shown:
+def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> CommandOutput:
     """Write a file; what was there stays until it is complete. Says where `title` is now; a
     UsageError if that fails.
     """
@@ -208,4 +208,4 @@ def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Show
             f"{out} cannot be written ({reason_of(error)}): choose another place"
         ) from None
     about |= {"path": str(out.absolute()), "bytes": len(content)}
-    return Shown(about, [f"{title} is in {out} ({in_bytes(len(content))})"])
+    return CommandOutput(about, [f"{title} is in {out} ({in_bytes(len(content))})"])

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING
 import gptviz
 from gptviz.machine import terminal
 
-from .common import Parser, UsageError, add_precision, command, one_line, opened, warn_of_unknown
-from .printing import Lines, Shown, Table
+from .common import (
+    Parser,
+    UsageError,
+    add_precision,
+    command,
+    one_line,
+    open_model,
+    warn_of_unknown,
+)
+from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.compare import Compared, Side
@@ -86,16 +94,16 @@ def _options(this: Parser) -> None:
 
 
 @command(140, _options)
-def compare(options: argparse.Namespace) -> Shown:
+def compare(options: argparse.Namespace) -> CommandOutput:
     """Compare two prompts, steps of training, models or sets of edits: B minus A."""
     if options.prompt is None and options.what not in WITHOUT_PROMPT:
         raise UsageError(f"{options.what} is compared over a text: give one, with --prompt TEXT")
     if options.what == "strength":
-        return _along_strength(opened(options))
+        return _along_strength(open_model(options))
     if (
         options.what == "weights"
         and options.other is None
-        and (base := opened(options).base) is not None
+        and (base := open_model(options).base) is not None
     ):
         options.other = base.name
     a = _side(options, options.name, options.step, options.without, options.prompt)
@@ -108,15 +116,17 @@ def compare(options: argparse.Namespace) -> Shown:
         values = singular_values(a, b, options.matrix).values.tolist()
         first = f"singular values of B − A, of {options.matrix}: the largest of {len(values):,}"
         content = {"matrix": options.matrix, "singular_values": values}
-        return Shown(content, [first, *(f"{value:>12.6f}" for value in values[:MOST_LINES])])
-    compared = _compared(a, b, options)
+        return CommandOutput(
+            content, [first, *(f"{value:>12.6f}" for value in values[:MOST_LINES])]
+        )
+    compared = _compare_sides(a, b, options)
     if compared.difference is None:
         if not options.json:
             print(
                 f"gptviz: {compared.why}: there is no difference; --json gives both sides",
                 file=sys.stderr,
             )
-        return Shown(compared.to_dict(), [])
+        return CommandOutput(compared.to_dict(), [])
     if options.what == "weights":
         return _weights(a, b, compared)
     table = compared.difference.records()
@@ -129,7 +139,7 @@ def compare(options: argparse.Namespace) -> Shown:
     ]
     rows.sort(key=lambda row: -abs(row[2]))
     cells = [
-        (f"{a:>10.4f}", f"{b:>10.4f}", f"{more:>+10.4f}", *map(terminal.printable, labels))
+        (f"{a:>10.4f}", f"{b:>10.4f}", f"{more:>+10.4f}", *map(terminal.escape_text, labels))
         for a, b, more, *labels in rows[:MOST_LINES]
     ]
     lines: Lines = [
@@ -138,10 +148,10 @@ def compare(options: argparse.Namespace) -> Shown:
         f"{compared.a.unit}, where they differ most",
         Table([(*HEADS, *names), *cells]),
     ]
-    return Shown(compared.to_dict(), lines)
+    return CommandOutput(compared.to_dict(), lines)
 
 
-def _along_strength(lm: LanguageModel) -> Shown:
+def _along_strength(lm: LanguageModel) -> CommandOutput:
     """The losses of an adapter along its strength."""
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always")
@@ -158,10 +168,10 @@ def _along_strength(lm: LanguageModel) -> Shown:
     by_strength = zip(strengths, zip(*losses, strict=True), strict=True)
     rows = [(strength, *(f"{loss:.4f}" for loss in row)) for strength, row in by_strength]
     first = f"loss in {losses_by_text.unit}; strength 0 is the base, 1 is as trained"
-    return Shown(content, [first, Table([("strength", *texts), *rows])])
+    return CommandOutput(content, [first, Table([("strength", *texts), *rows])])
 
 
-def _weights(a: Side, b: Side, compared: Compared) -> Shown:
+def _weights(a: Side, b: Side, compared: Compared) -> CommandOutput:
     """How far each matrix of B is from that of A, and with a text how far its guesses move."""
     from gptviz.interp import compare
 
@@ -193,11 +203,13 @@ def _weights(a: Side, b: Side, compared: Compared) -> Shown:
         most = int(moved.values.argmax())
         lines.append(
             f"a guess of the text moves by {moved.values.mean():.4f} nats on average, most after "
-            f"{terminal.printable(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the "
+            f"{terminal.escape_text(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the "
             "divergence of B from A"
         )
     nats = None if moved is None else moved.values.tolist()
-    return Shown(compared.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines)
+    return CommandOutput(
+        compared.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines
+    )
 
 
 def _title(side: str, name: str, step: int | None, without: list[str], prompt: str | None) -> str:
@@ -212,7 +224,7 @@ def _side(
 ) -> Side:
     from gptviz.interp import compare
 
-    lm = opened(options, name)
+    lm = open_model(options, name)
     if step is not None:
         lm = gptviz.load(name, options.device, step, options.precision)
     if prompt is None:
@@ -221,7 +233,7 @@ def _side(
     return lm.edited(*without).side(prompt)
 
 
-def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
+def _compare_sides(a: Side, b: Side, options: argparse.Namespace) -> Compared:
     from gptviz.interp import compare
 
     match options.what:

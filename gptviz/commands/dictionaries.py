@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from .analysis import File, Name, analysis
 from .common import UsageError, nats, text_of
-from .printing import Shown, Table
+from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.dictionaries.quality import Quality
@@ -32,7 +32,7 @@ def dictionary(
     called: Name | None = None,
     read: File | None = None,
     out: File | None = None,
-) -> Shown:
+) -> CommandOutput:
     """Fit a dictionary of sparse features to the stream of a model after a block, and keep it.
 
     Args:
@@ -72,10 +72,10 @@ def dictionary(
         *([fresh.support] if fresh.support else []),
         f"As an edit of all pages a feature is {fresh.edit(0, 4)}.",
     ]
-    return Shown({"name": fresh.name} | shown.content, lines)
+    return CommandOutput({"name": fresh.name} | shown.content, lines)
 
 
-def quality_shown(quality: Quality) -> Shown:
+def quality_shown(quality: Quality) -> CommandOutput:
     """How good a dictionary is."""
     losses = quality.labelled()
     rows = [
@@ -88,14 +88,14 @@ def quality_shown(quality: Quality) -> Shown:
         f"{quality.dead:.1%} of the features are dead; {quality.recovered:.2%} of the loss is "
         "recovered"
     )
-    return Shown(
+    return CommandOutput(
         asdict(quality) | {"recovered": quality.recovered},
         [said, Table(rows, ("in its place", "loss (nats)"))],
     )
 
 
 @analysis(188)
-def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> Shown:
+def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> CommandOutput:
     """Which features of a dictionary are active at each token of a prompt.
 
     Args:
@@ -118,4 +118,4 @@ def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> 
         rows.append(
             (token, str(len(some)), ", ".join(f"{number} ({value:.2f})" for number, value in most))
         )
-    return Shown(content, [Table(rows, ("token", "active", "the most active features"))])
+    return CommandOutput(content, [Table(rows, ("token", "active", "the most active features"))])

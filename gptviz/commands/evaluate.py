@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .analysis import File, Name, analysis
 from .common import UsageError, text_of, warn_of_unknown
 from .dictionaries import quality_shown
-from .printing import Shown
+from .printing import CommandOutput
 
 if TYPE_CHECKING:
     from gptviz.data.source import Source
@@ -29,7 +29,7 @@ def evaluate(
     without: list[Name] | None = None,
     replace_by: Literal["zero", "mean"] = "zero",
     dictionary: Name | None = None,
-) -> Shown:
+) -> CommandOutput:
     """The loss of a model on held-out data.
 
     Args:
@@ -75,7 +75,7 @@ def evaluate(
             (text if "=" in text else f"{text}={replace_by}" for text in without or ()),
             lm.model.config,
         )
-        model = _edited(lm, made, source, everything=everything)
+        model = _edit_model(lm, made, source, everything=everything)
         data = source.evaluation(model, lm.tokenizer, everything=everything, labels=lm.labels)
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
@@ -114,7 +114,7 @@ def evaluate(
     said = f"loss {result.loss:.4f} nats per {source.unit}{floor}" + (
         f", perplexity {perplexity:.3f}" if per_token else ""
     )
-    return Shown(
+    return CommandOutput(
         content,
         [
             *(f"{edit.title}." for edit in made),
@@ -127,7 +127,7 @@ def evaluate(
     )
 
 
-def _edited(
+def _edit_model(
     lm: LanguageModel, edits: tuple[Edit, ...], source: Source, *, everything: bool
 ) -> Transformer:
     """The model with the edits. Means and patterns of another text are over the beginning of what
@@ -135,7 +135,7 @@ def _edited(
     """
     from gptviz.data.rows import first_batches
     from gptviz.interp.changing.edit import Inputs
-    from gptviz.interp.changing.edits import edited
+    from gptviz.interp.changing.edits import edit_model
 
     reading = []
     if any(edit.needs_text for edit in edits):
@@ -145,4 +145,4 @@ def _edited(
         reading = [
             Inputs(*batch.to(lm.device).inputs) for batch in first_batches(batches, MOST_REFERENCE)
         ]
-    return edited(lm.model, edits, reading)
+    return edit_model(lm.model, edits, reading)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .analysis import analysis
-from .common import UsageError, picked
+from .common import UsageError, pick_values
 from .pairs import Pairs
-from .printing import Lines, Shown, Table
+from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -20,7 +20,7 @@ def attribute(
     token: str | None = None,
     against: str | None = None,
     position: int | None = None,
-) -> Shown:
+) -> CommandOutput:
     """What each head, MLP and bias adds to the logit of a token, or of a label.
 
     Args:
@@ -36,14 +36,14 @@ def attribute(
             f"{lm.name} is a classifier: a label is of the whole text, so leave --position out"
         )
     attribution = lm.attribute(prompt, token, position, against)
-    content = picked(attribution, "logit", "sum", "capped", "error")
+    content = pick_values(attribution, "logit", "sum", "capped", "error")
     content |= {"token": answers.text(attribution.token)}
     content |= {
         "against": None if attribution.against is None else answers.text(attribution.against)
     }
     content |= {
         "position": attribution.position,
-        "parts": [picked(part, "name", "value") for part in attribution.parts],
+        "parts": [pick_values(part, "name", "value") for part in attribution.parts],
     }
     of = answers.label
     if attribution.against is None:
@@ -66,15 +66,15 @@ def attribute(
         f"all parts together: {attribution.sum:.4f}, off by {attribution.error:.1g} of the "
         f"largest{off}"
     )
-    return Shown(content, lines)
+    return CommandOutput(content, lines)
 
 
 @analysis(125)
-def scan(lm: LanguageModel, prompt: str) -> Shown:
+def scan(lm: LanguageModel, prompt: str) -> CommandOutput:
     """What stands out in a model that reads a prompt, the most telling first."""
     findings = lm.scan(prompt)
     rows = [(f"{finding.strength:.2f}", finding.page, finding.sentence) for finding in findings]
-    return Shown(
+    return CommandOutput(
         [finding.to_dict() for finding in findings],
         [Table(rows) if rows else "Nothing stands out."],
     )
@@ -89,7 +89,7 @@ def circuit(
     position: int | None = None,
     share: float = 0.8,
     reference: str | None = None,
-) -> Shown:
+) -> CommandOutput:
     """The parts that contribute most to a guess, as a graph, and what is left without all others.
 
     Args:
@@ -113,7 +113,11 @@ def circuit(
         for node in graph.nodes
     ]
     edges = [
-        {"from": edge.source.name, "to": edge.target.name, **picked(edge, "kind", "value", "share")}
+        {
+            "from": edge.source.name,
+            "to": edge.target.name,
+            **pick_values(edge, "kind", "value", "share"),
+        }
         for edge in graph.edges
     ]
     content: dict[str, Any] = {
@@ -123,12 +127,12 @@ def circuit(
     content |= {
         "position": graph.position,
         "logit": graph.total,
-        **picked(graph, "rest", "share", "reached"),
+        **pick_values(graph, "rest", "share", "reached"),
     }
     content |= {
         "nodes": nodes,
         "edges": edges,
-        "check": picked(checked, "whole", "kept", "without", "probability"),
+        "check": pick_values(checked, "whole", "kept", "without", "probability"),
     }
     if graph.against is None:
         minus = ""
@@ -155,4 +159,4 @@ def circuit(
         "with all parts at their means "
         f"{checked.without:.4f}",
     ]
-    return Shown(content, lines)
+    return CommandOutput(content, lines)

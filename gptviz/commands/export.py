@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import lessons
 from .common import Parser, UsageError, command, one_line, require_place, write_whole
-from .printing import Lines, Shown
+from .printing import CommandOutput, Lines
 
 # How a page is written, with the ending of its file.
 PAGE_FORMATS = {"html": "html", "notebook": "ipynb"}
@@ -75,7 +75,7 @@ def _options(this: Parser) -> None:
 
 
 @command(60, _options, on_device=False)
-def export(options: argparse.Namespace) -> Shown:
+def export(options: argparse.Namespace) -> CommandOutput:
     """Write a model as one zip file, or as another program keeps models; or a page or a lesson of
     the app as one file.
     """
@@ -92,7 +92,7 @@ def export(options: argparse.Namespace) -> Shown:
     return _export_model(options)
 
 
-def _export_model(options: argparse.Namespace) -> Shown:
+def _export_model(options: argparse.Namespace) -> CommandOutput:
     options.format = options.format or "zip"
     from gptviz.machine.location import page_names
     from gptviz.machine.memory import in_bytes
@@ -138,7 +138,7 @@ def _export_model(options: argparse.Namespace) -> Shown:
     lines: Lines = [f"{options.name} is in {to}"]
     if left_out is not None:
         lines.append(f"Left out: {left_out}; a zip file keeps all of a model")
-    return Shown(
+    return CommandOutput(
         {
             "name": options.name,
             "format": options.format,
@@ -178,7 +178,7 @@ def _state_from_input() -> dict[str, str]:
     return values
 
 
-def _export_page(options: argparse.Namespace) -> Shown:
+def _export_page(options: argparse.Namespace) -> CommandOutput:
     from gptviz.takehome.notebook import as_notebook
     from gptviz.takehome.page import read_page
     from gptviz.takehome.page_file import as_html

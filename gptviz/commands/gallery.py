@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .common import UsageError, command
 from .lessons import content_of
-from .printing import Lines, Shown
+from .printing import CommandOutput, Lines
 
 if TYPE_CHECKING:
     from gptviz.takehome.gallery import Exhibit
@@ -43,12 +43,12 @@ def _options(this: argparse.ArgumentParser) -> None:
 
 
 @command(195, _options, on_device=False)
-def gallery(options: argparse.Namespace) -> Shown:
+def gallery(options: argparse.Namespace) -> CommandOutput:
     """Write all lessons and the best views of every page into a folder, which a browser shows
     without gptviz.
     """
     from gptviz.machine.memory import in_bytes
-    from gptviz.settings.known_names import instead
+    from gptviz.settings.known_names import name_known
     from gptviz.takehome.gallery import browser, write_gallery
     from gptviz.takehome.live.page import NAME
 
@@ -56,7 +56,9 @@ def gallery(options: argparse.Namespace) -> Shown:
     known = list(dict.fromkeys((NAME, *(exhibit.of for exhibit in every))))
     for name in options.only:
         if name not in known:
-            raise UsageError(f"there is no lesson and no page {name!r:.40}{instead(name, known)}")
+            raise UsageError(
+                f"there is no lesson and no page {name!r:.40}{name_known(name, known)}"
+            )
     exhibits = [exhibit for exhibit in every if not options.only or exhibit.of in options.only]
     live = _live() if not options.only or NAME in options.only else None
     pictures = not options.without_thumbnails
@@ -81,7 +83,9 @@ def gallery(options: argparse.Namespace) -> Shown:
     ]
     if pictures and browser() is None:
         lines.append("There are no small pictures: no Chromium or Chrome was found on this machine")
-    return Shown({"path": str(options.out.absolute()), "files": files, "bytes": written}, lines)
+    return CommandOutput(
+        {"path": str(options.out.absolute()), "files": files, "bytes": written}, lines
+    )
 
 
 def _lessons() -> Iterator[Exhibit]:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .common import Parser, UsageError, add_model, command, opened, picked, warn_of_unknown
+from .common import Parser, UsageError, add_model, command, open_model, pick_values, warn_of_unknown
 from .printing import print_json
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def generate(options: argparse.Namespace) -> None:
         )
 
     # what this model can do
-    lm = opened(options)
+    lm = open_model(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(
             f"{options.name} is a classifier and writes no text: use classify {options.name} "
@@ -188,7 +188,7 @@ def _speculate(
     from gptviz.language_model.core import ids_of
     from gptviz.language_model.writing import speculation, to_write
 
-    drafter: Any = "prompt" if options.draft == "prompt" else opened(options, options.draft)
+    drafter: Any = "prompt" if options.draft == "prompt" else open_model(options, options.draft)
     drafted = DRAFTED if options.drafted is None else options.drafted
     ids = ids_of(lm, encoding)
     grown = speculation(lm, ids, drafter, sampling, drafted=drafted, go_on=options.go_on)
@@ -213,7 +213,7 @@ def _speculate(
                 asdict(draft) | {"text": lm.tokenizer.label(draft.token)} for draft in each.drafted
             ]
         }
-        | picked(each, "position", "token", "probability", "number")
+        | pick_values(each, "position", "token", "probability", "number")
         for each in speculated.rounds
     ]
     told = {
@@ -222,7 +222,9 @@ def _speculate(
         "ended": ended or is_whole,
         "tokens_per_second": round(rate, 1),
     }
-    print_json(told | picked(speculated, "acceptance_rate", "tokens_per_pass") | {"rounds": rounds})
+    print_json(
+        told | pick_values(speculated, "acceptance_rate", "tokens_per_pass") | {"rounds": rounds}
+    )
 
 
 def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:

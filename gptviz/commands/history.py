@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .analysis import Name, analysis
-from .common import picked
-from .printing import Lines, Shown, Table
+from .common import pick_values
+from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -19,7 +19,7 @@ def history(
     measure: Name = "loss",
     token: str | None = None,
     against: str | None = None,
-) -> Shown:
+) -> CommandOutput:
     """A measure of a model, such as its loss, at every snapshot of its training.
 
     Args:
@@ -51,19 +51,19 @@ def history(
     ]
     if (change := values.sharpest()) is not None:
         lines.append(f"Sharpest change: {values.series[change.series]} {change.words}.")
-    return Shown(content, lines)
+    return CommandOutput(content, lines)
 
 
-def _measures() -> Shown:
+def _measures() -> CommandOutput:
     from gptviz.interp.over_training.measures import MEASURES
 
     rows = [
-        picked(measure, "name", "unit", "needs")
+        pick_values(measure, "name", "unit", "needs")
         | {"of": list(measure.kinds), "about": measure.about}
         for measure in MEASURES.values()
     ]
     said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
-    return Shown(
+    return CommandOutput(
         rows,
         [Table([(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows])],
     )

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import Parser, UsageError, command, field_and_value, picked
-from .printing import Shown, print_json
+from .common import Parser, UsageError, command, field_and_value, pick_values
+from .printing import CommandOutput, print_json
 
 if TYPE_CHECKING:
     from gptviz.runs.imports import HubModel
@@ -56,17 +56,17 @@ def _options(this: Parser) -> None:
 
 
 @command(50, _options, on_device=False)
-def import_(options: argparse.Namespace) -> Shown | None:
+def import_(options: argparse.Namespace) -> CommandOutput | None:
     """Open a model that another program made, whose files stay where they are; or unpack a zip file
     with a model.
     """
     from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints, imports
 
-    def offered(offer: HubModel) -> None:
+    def announce_download(offer: HubModel) -> None:
         licence = f", licence {offer.licence}" if offer.licence else ""
         print(
-            f"{offer.name}: {in_bytes(offer.missing)} are fetched from the hub{licence}; Ctrl-C "
+            f"{offer.name}: {in_bytes(offer.missing_bytes)} are fetched from the hub{licence}; Ctrl-C "
             "stops",
             file=sys.stderr,
         )
@@ -88,7 +88,7 @@ def import_(options: argparse.Namespace) -> Shown | None:
                 options.name,
                 additions=additions,
                 command=command,
-                offered=offered,
+                offered=announce_download,
                 base=options.base,
             )
     except checkpoints.CheckpointError as error:
@@ -103,11 +103,11 @@ def import_(options: argparse.Namespace) -> Shown | None:
         raise
     row = {
         "name": made.folder.name,
-        **picked(made, "family", "parameters"),
+        **pick_values(made, "family", "parameters"),
         "notes": list(made.notes),
     }
     if options.map and options.json:
-        compared = imports.examined(options.source, additions)
+        compared = imports.examine_tensors(options.source, additions)
     else:
         compared = None
     row |= {} if compared is None else compared.as_json()
@@ -119,7 +119,7 @@ def import_(options: argparse.Namespace) -> Shown | None:
         where = f"stay at {at}"
     else:
         where = f"are in {made.folder}"
-    return Shown(
+    return CommandOutput(
         row,
         [
             f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights "
@@ -133,7 +133,7 @@ def _write_draft(options: argparse.Namespace, additions: dict[str, Any]) -> None
     """Write the draft of a mapping into a new file."""
     from gptviz.runs import imports
 
-    examined = imports.examined(options.source, additions)
+    examined = imports.examine_tensors(options.source, additions)
     if examined is None or examined.draft is None:
         raise UsageError(
             "--draft is for a .pt or .safetensors file with the tensors of any GPT, without --map"
@@ -155,7 +155,7 @@ def _print_tensors(options: argparse.Namespace, additions: dict[str, Any], error
     from gptviz.runs import checkpoints, imports
 
     with contextlib.suppress(checkpoints.CheckpointError):
-        examined = imports.examined(options.source, additions)
+        examined = imports.examine_tensors(options.source, additions)
         if examined is None:
             return
         if options.json:

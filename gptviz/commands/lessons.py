@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .common import Parser, UsageError, command, require_place, write_whole
-from .printing import Shown, show
+from .printing import CommandOutput, show
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -42,7 +42,7 @@ def _options(this: Parser) -> None:
 
 
 @command(190, _options, on_device=False)
-def lessons(options: argparse.Namespace) -> Shown | None:
+def lessons(options: argparse.Namespace) -> CommandOutput | None:
     """Check lessons: open every page of theirs, and compute every answer and every claim. Or write
     a lesson as one HTML file.
     """
@@ -57,13 +57,13 @@ def lessons(options: argparse.Namespace) -> Shown | None:
 
 
 @lru_cache(maxsize=MOST_MODELS)
-def _opened(name: str, step: int | None) -> LanguageModel:
+def _open_model(name: str, step: int | None) -> LanguageModel:
     import gptviz
 
     return gptviz.load(name, "cpu", step)
 
 
-def export(name: str, out: Path | None) -> Shown:
+def export(name: str, out: Path | None) -> CommandOutput:
     """Write the lesson called `name` as one HTML file, by default here, by its name; what the
     command prints of it.
 
@@ -72,14 +72,14 @@ def export(name: str, out: Path | None) -> Shown:
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
     from gptviz.lessons.library import library
-    from gptviz.settings.known_names import instead
+    from gptviz.settings.known_names import name_known
     from gptviz.takehome.page_file import as_html
 
     known = library()
     if why := known.faults.get(f"{name}.md"):
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:
-        raise UsageError(f"there is no lesson {name!r:.40}{instead(name, known.lessons)}")
+        raise UsageError(f"there is no lesson {name!r:.40}{name_known(name, known.lessons)}")
     out = out or Path(f"{name}.html")
     require_place(out)
     return write_whole(out, as_html(content_of(lesson)), f"The lesson {name}", {"lesson": name})
@@ -92,7 +92,7 @@ def content_of(lesson: Lesson) -> PageContent:
     from gptviz.takehome.lesson_file import lesson_content
 
     lesson = about_what_is_open(lesson)
-    return lesson_content(lesson, Quantities(_opened, lesson.model).functions)
+    return lesson_content(lesson, Quantities(_open_model, lesson.model).functions)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -123,7 +123,7 @@ def _check(options: argparse.Namespace) -> None:
                 f"with {lesson.model}"
             )
             print(f"{lesson.name}: {about}", file=sys.stderr)
-    failed = list(problems(lessons, lambda lesson: Quantities(_opened, lesson.model).functions))
+    failed = list(problems(lessons, lambda lesson: Quantities(_open_model, lesson.model).functions))
     steps = [step for lesson in lessons.lessons.values() for step in lesson.steps]
     counts = {
         "lessons": len(lessons.lessons),
@@ -135,6 +135,9 @@ def _check(options: argparse.Namespace) -> None:
         f"{number} {what}" for what, number in (counts | {"problems": len(failed)}).items()
     )
     content = counts | {"failed": [asdict(problem) for problem in failed]}
-    show(Shown(content, [*(problem.in_words for problem in failed), last]), as_json=options.json)
+    show(
+        CommandOutput(content, [*(problem.in_words for problem in failed), last]),
+        as_json=options.json,
+    )
     if failed:
         sys.exit(1)

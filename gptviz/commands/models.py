@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from .common import command, nats
-from .printing import Shown, Table
+from .printing import CommandOutput, Table
 
 
 @command(20, on_device=False)
-def models(options: argparse.Namespace) -> Shown:
+def models(options: argparse.Namespace) -> CommandOutput:
     """List the models that can be opened."""
     from gptviz.runs import checkpoints
 
-    hidden = checkpoints.hidden()
+    hidden = checkpoints.hidden_checkpoints()
     rows = []
     cells = []
     for name, folder in checkpoints.folders().items():
@@ -31,7 +31,7 @@ def models(options: argparse.Namespace) -> Shown:
         ) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
         rows.append(row)
         cells.append((f"{name:<23}", f"{about}{notes}"))
-    return Shown(rows, [Table(cells)])
+    return CommandOutput(rows, [Table(cells)])
 
 
 def _row(folder: Path) -> tuple[dict[str, Any], str]:
@@ -40,7 +40,7 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     """
     from gptviz.model import parameter_count
     from gptviz.runs import checkpoints
-    from gptviz.runs.divergence import diverged
+    from gptviz.runs.divergence import describe_divergence
 
     try:
         card = checkpoints.read_card(folder)
@@ -51,7 +51,7 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     known = {"preset": card.plan, "corpus": card.corpus, "validation_loss": card.validation_loss}
     known |= {"family": card.family, "imported_from": card.imported_from, "licence": card.licence}
     told = {key: value for key, value in known.items() if value is not None}
-    problem = diverged(card, config)
+    problem = describe_divergence(card, config)
     unit = "text" if config.kind == "classifier" else "token"
     if card.validation_loss is None:
         loss = ""

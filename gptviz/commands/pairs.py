@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 from .common import Parser, UsageError
-from .printing import Shown, Table
+from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.over_prompts import How
@@ -34,7 +34,7 @@ class Pairs(NamedTuple):
             "and MLP",
         )
 
-    def shown(self, options: argparse.Namespace, lm: LanguageModel) -> Shown | None:
+    def show_answers(self, options: argparse.Namespace, lm: LanguageModel) -> CommandOutput | None:
         """What the list says that --pairs names; None if there is none.
 
         Raises:
@@ -85,4 +85,4 @@ class Pairs(NamedTuple):
             for i in order
         ]
         first = f"{SAYS[self.how]}, over {len(spread.values):,} prompts, the largest mean first"
-        return Shown(content, [first, Table(cells, ["", *columns])])
+        return CommandOutput(content, [first, Table(cells, ["", *columns])])

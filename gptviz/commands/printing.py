@@ -23,14 +23,14 @@ class Table(NamedTuple):
 Lines = list[str | Table]
 
 
-class Shown(NamedTuple):
+class CommandOutput(NamedTuple):
     """What a command says."""
 
     content: Any  #: for --json
     lines: Lines  #: for a reader: sentences and tables
 
 
-def show(shown: Shown, *, as_json: bool) -> None:
+def show(shown: CommandOutput, *, as_json: bool) -> None:
     """Print it, as JSON or for a reader."""
     if as_json:
         print_json(shown.content)
@@ -103,15 +103,15 @@ def print_listed(rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_json(content: Any) -> None:
-    print(json.dumps(finite(content), allow_nan=False))
+    print(json.dumps(without_nan(content), allow_nan=False))
 
 
-def finite(content: Any) -> Any:
+def without_nan(content: Any) -> Any:
     """The same with null for every number that JSON has no word for: NaN and the infinities."""
     if isinstance(content, dict):
-        return {key: finite(value) for key, value in content.items()}
+        return {key: without_nan(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [finite(value) for value in content]
+        return [without_nan(value) for value in content]
     if isinstance(content, float) and not math.isfinite(content):
         return None
     return content

@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 from .analysis import File, Name, analysis
-from .common import UsageError, picked, text_of, token_text, warn_of_unknown
-from .printing import Lines, Shown, Table
+from .common import UsageError, pick_values, text_of, token_text, warn_of_unknown
+from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -17,7 +17,7 @@ TOKENS = 8  # listed of each expert
 
 
 @analysis(100)
-def classify(lm: LanguageModel, text: str) -> Shown:
+def classify(lm: LanguageModel, text: str) -> CommandOutput:
     """Predict the label of a text.
 
     Args:
@@ -36,13 +36,13 @@ def classify(lm: LanguageModel, text: str) -> Shown:
     probabilities = lm.classify(text)
     order = sorted(probabilities, key=probabilities.__getitem__, reverse=True)
     rows = [(f"{probabilities[name]:>7.2%}", name) for name in order]
-    return Shown({"label": order[0], "probabilities": probabilities}, [Table(rows)])
+    return CommandOutput({"label": order[0], "probabilities": probabilities}, [Table(rows)])
 
 
 @analysis(150)
 def context(
     lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] = "replaced"
-) -> Shown:
+) -> CommandOutput:
     """How many earlier tokens a model uses to guess the next, and which of them.
 
     Args:
@@ -74,17 +74,17 @@ def context(
         f"{guess}; without a token it rises by",
         Table(rises, ("position", "token", "rise (nats)")),
     ]
-    return Shown(content, lines)
+    return CommandOutput(content, lines)
 
 
 @analysis(175)
-def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
+def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> CommandOutput:
     """Which experts of a mixture the tokens of a text pass, and how often each is chosen.
 
     Args:
         block: only one block, counted from 0; default: all.
     """
-    from gptviz.interp.reading.experts import even_load, load, taken
+    from gptviz.interp.reading.experts import even_load, load, tokens_of_expert
 
     config = lm.model.config
     if not config.experts or not config.n_layer or config.n_encoder_layer:
@@ -100,7 +100,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
     rows = list[tuple[str, ...]]()
     for at in range(config.n_layer) if block is None else [block]:
         for expert, name in enumerate(names):
-            tokens = [token._asdict() for token in taken(weights, at, expert)[:TOKENS]]
+            tokens = [token._asdict() for token in tokens_of_expert(weights, at, expert)[:TOKENS]]
             share = float(shares[at, expert])
             content.append(
                 {"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens}
@@ -116,7 +116,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
         f"each token passes {config.n_active} of {config.n_expert} experts: "
         f"{even_load(config):.1%} each if all were used alike"
     )
-    return Shown(content, [each, Table(rows, ("", "of the tokens", "most often for"))])
+    return CommandOutput(content, [each, Table(rows, ("", "of the tokens", "most often for"))])
 
 
 @analysis(180)
@@ -129,7 +129,7 @@ def lens(
     fit_to: File | None = None,
     lens: File | None = None,
     out: File | None = None,
-) -> Shown:
+) -> CommandOutput:
     """What a model would guess after each layer: its head applied to the stream there.
 
     Args:
@@ -175,7 +175,7 @@ def lens(
     said = ["  ".join(f"{lm.tokenizer.label(i)} {p:.1%}" for i, p in layer[-1]) for layer in likely]
     end = f"the last row differs from the model's own logits by at most {seen.final_error:.2g}"
     table = Table(zip(layers, said, strict=True))
-    return Shown(content, ["after the last token:", table, end, *_of_fitted(lm, how)])
+    return CommandOutput(content, ["after the last token:", table, end, *_of_fitted(lm, how)])
 
 
 def _of_fitted(lm: LanguageModel, how: dict[str, Any]) -> list[str]:
@@ -184,11 +184,13 @@ def _of_fitted(lm: LanguageModel, how: dict[str, Any]) -> list[str]:
     if kind == "logit":
         return []
     lens = lm.fitted_lens(kind, how["fitted_to"])
-    return [lens.compared(lm.model, kind), lens.support]
+    return [lens.compare_lenses(lm.model, kind), lens.support]
 
 
 @analysis(185)
-def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | None = None) -> Shown:
+def probe(
+    lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | None = None
+) -> CommandOutput:
     """What linear probes read from the stream after each layer, beside a control task.
 
     Args:
@@ -214,11 +216,11 @@ def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | No
         probed.support,
     ]
     content = [dict(zip(("layer", "accuracy", "control"), row, strict=True)) for row in rows]
-    return Shown(content, [*lines, *([probed.said] if layer == "all" else [])])
+    return CommandOutput(content, [*lines, *([probed.said] if layer == "all" else [])])
 
 
 @analysis(210)
-def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Shown:
+def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> CommandOutput:
     """The residual stream by layer: lengths, directions, and what each sublayer writes into it.
 
     Args:
@@ -271,13 +273,13 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Shown
         "cosine": cosine,
         "sublayers": list(seen.writers),
     }
-    return Shown(content | {"size": size, "along": along}, lines)
+    return CommandOutput(content | {"size": size, "along": along}, lines)
 
 
 @analysis(65)
 def tokens(
     lm: LanguageModel, prompt: str | None = None, merges: bool = False, languages: bool = False
-) -> Shown:
+) -> CommandOutput:
     """How a text is cut into tokens, and what languages cost.
 
     Args:
@@ -302,25 +304,26 @@ def tokens(
     columns = ("token", "id", "bytes", "kind")
     table = Table([[str(row[name]) for name in columns] for row in rows], columns)
     if not merges:
-        return Shown(rows, [table])
+        return CommandOutput(rows, [table])
     merging = lm.tokenizer.merging(lm.tokenizer.encode(prompt).ids)
     if merging is None:
         raise UsageError(f"the tokens of {lm.name} are not all made by merges: leave --merges out")
     made = [
-        picked(merge, "start", "middle", "end", "rank") | {"token": lm.tokenizer.label(merge.id)}
+        pick_values(merge, "start", "middle", "end", "rank")
+        | {"token": lm.tokenizer.label(merge.id)}
         for merge in merging.merges
     ]
     order = [
         (str(number), merge["token"], f"{merge['rank'] + 1:,}")
         for number, merge in enumerate(made, 1)
     ]
-    return Shown(
+    return CommandOutput(
         {"tokens": rows, "merges": made},
         [table, "", Table(order, ("merge", "makes", "number in the list"))],
     )
 
 
-def _languages(lm: LanguageModel) -> Shown:
+def _languages(lm: LanguageModel) -> CommandOutput:
     from gptviz.text.datasets.languages import FIRST, examples
     from gptviz.text.tokenizers.pieces import cost
 
@@ -329,7 +332,7 @@ def _languages(lm: LanguageModel) -> Shown:
     rows = list[list[str]]()
     usual = costs[FIRST].tokens
     for name, size in costs.items():
-        about = {"text": name, **picked(size, "tokens", "tokens_per_word", "bytes_per_token")}
+        about = {"text": name, **pick_values(size, "tokens", "tokens_per_word", "bytes_per_token")}
         content.append(about | {"not_in_the_vocabulary": size.lacking})
         if size.tokens_per_word is None:
             per_word = ""
@@ -354,4 +357,4 @@ def _languages(lm: LanguageModel) -> Shown:
         "bytes per token",
         "not in the vocabulary",
     )
-    return Shown(content, [Table(rows, names)])
+    return CommandOutput(content, [Table(rows, names)])

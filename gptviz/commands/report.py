@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from .common import Parser, command, require_place, write_whole
-from .printing import Shown
+from .printing import CommandOutput
 
 
 def _options(this: Parser) -> None:
@@ -20,7 +20,7 @@ def _options(this: Parser) -> None:
 
 
 @command(80, _options, on_device=False)
-def report(options: argparse.Namespace) -> Shown:
+def report(options: argparse.Namespace) -> CommandOutput:
     """Write the report of a training run (curves, settings, samples, card) as one HTML file that
     needs no server.
     """

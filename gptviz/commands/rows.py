@@ -10,8 +10,8 @@ import gptviz
 from gptviz.machine import terminal
 
 from .analysis import File, Name, analysis
-from .common import UsageError, picked, text_of
-from .printing import Lines, Shown, Table
+from .common import UsageError, pick_values, text_of
+from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
@@ -27,7 +27,7 @@ def rows(
     most: int = 64,
     before: int | None = None,
     than: Name | None = None,
-) -> Shown:
+) -> CommandOutput:
     """Which rows of its data a model finds hard, and which it had read.
 
     Args:
@@ -57,7 +57,7 @@ def rows(
         seen, [loss for loss, row in zip(losses, every, strict=True) if row.times == 0]
     )
     content = [
-        {"text": row.text, "loss": loss, "before": old, **picked(row, "held_out", "times")}
+        {"text": row.text, "loss": loss, "before": old, **pick_values(row, "held_out", "times")}
         for row, loss, old in zip(every, losses, earlier or [None] * len(every), strict=True)
     ]
     columns = ["the hardest rows", "loss", *(["before"] if earlier else []), "times read"]
@@ -73,11 +73,11 @@ def rows(
             f"{apart.means[1]:.4f}. Difference {apart.value:+.4f}, standard error "
             f"{apart.error:.4f}."
         )
-    return Shown({"rows": content, "seen_minus_unseen": vars(apart)}, lines)
+    return CommandOutput({"rows": content, "seen_minus_unseen": vars(apart)}, lines)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    words = terminal.printable(" ".join(row["text"].split()))
+    words = terminal.escape_text(" ".join(row["text"].split()))
     if len(words) <= LONGEST:
         words = words
     else:

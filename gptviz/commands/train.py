@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from gptviz.machine.hosting import hosting
 from gptviz.settings.fields import field_infos
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 from gptviz.train.recipe import Recipe
 
 from .common import INTERRUPTED, Parser, UsageError, command, field_and_value, nats
@@ -106,20 +106,20 @@ def train(options: argparse.Namespace) -> None:
     from gptviz.model.devices import device
     from gptviz.runs import checkpoints
     from gptviz.runs.experiments import PLANS
-    from gptviz.runs.names import claimed
-    from gptviz.train.distributed import joined, local_rank
+    from gptviz.runs.names import claim_name
+    from gptviz.train.distributed import join_processes, local_rank
 
     if (options.preset is None) == (options.resume is None):
         raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
-    if options.resume and (given := _given(options)):
+    if options.resume and (given := _given_option(options)):
         raise UsageError(
             f"--resume continues a run with its own settings: leave {given} out, or begin another "
             "run"
         )
     if options.preset and options.preset not in PLANS:
-        raise UsageError(f"no plan named {options.preset!r}{instead(options.preset, PLANS)}")
+        raise UsageError(f"no plan named {options.preset!r}{name_known(options.preset, PLANS)}")
     on = device(options.device, local_rank())
-    with joined(on) as world, contextlib.ExitStack() as held:
+    with join_processes(on) as world, contextlib.ExitStack() as held:
         claim = None
         if options.resume:
             at_root = options.root is not None
@@ -136,7 +136,7 @@ def train(options: argparse.Namespace) -> None:
                 or_next = options.name is None and not options.replace
                 try:
                     claim = held.enter_context(
-                        claimed(name, options.root, replace=options.replace, or_next=or_next)
+                        claim_name(name, options.root, replace=options.replace, or_next=or_next)
                     )
                 except checkpoints.NameInUseError as error:  # its last words are "or replace it"
                     raise UsageError(f"{error} (--replace)") from None
@@ -193,7 +193,7 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
             )
 
 
-def _given(options: argparse.Namespace) -> str | None:
+def _given_option(options: argparse.Namespace) -> str | None:
     """The first option that describes a new run, None if there is none."""
     describing = [
         "name",
@@ -228,7 +228,7 @@ def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
             "another name, --replace replaces "
             "that model)"
         )
-    elif root is None and claim.name in checkpoints.hidden():
+    elif root is None and claim.name in checkpoints.hidden_checkpoints():
         print(checkpoints.about_hiding(claim.name, claim.folder))
 
 
@@ -327,7 +327,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
     keep_memory()
     interrupts: list[int] = []
 
-    def interrupted(number: int, frame: object) -> None:
+    def stop_run(number: int, frame: object) -> None:
         interrupts.append(number)
         # an error raised while another one is handled would be printed with all that led to it
         if len(interrupts) > 2:
@@ -341,9 +341,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
                 "loses what came after the last save)"
             )
 
-    before = {
-        number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = {number: signal.signal(number, stop_run) for number in (signal.SIGINT, signal.SIGTERM)}
 
     # a server may bound how long a training takes
     minutes = hosting().minutes

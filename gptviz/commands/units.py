@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from .analysis import File, Name, analysis
-from .common import UsageError, picked, text_of, token_text
+from .common import UsageError, pick_values, text_of, token_text
 from .pairs import Pairs
-from .printing import Lines, Shown, Table
+from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.interp.units.activity import Activity
@@ -40,7 +40,7 @@ def heads(
     head: Name | None = None,
     corpus: File | None = None,
     tokens: int = 16_384,
-) -> Shown:
+) -> CommandOutput:
     """Score every head: previous token, induction, first token, copying and more. Or look at one:
     where in a text it does most.
 
@@ -63,10 +63,10 @@ def heads(
         [row["name"], *("" if row[name] is None else f"{row[name]:.3f}" for name in names)]
         for row in rows
     ]
-    return Shown(rows, [Table(cells, ["", *names])])
+    return CommandOutput(rows, [Table(cells, ["", *names])])
 
 
-def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> Shown:
+def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> CommandOutput:
     from gptviz.interp.units.unit import unit
 
     of = unit(name, lm.model.config)
@@ -87,10 +87,10 @@ def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> Sh
         f"{about['effect']:.4g} to the stream",
         "where it adds most: the text before, the token in [ ], and the text after it",
         _context_table(contexts),
-        f"it adds most at: {_listed(most['query'], '.3g')}",
-        f"it reads most from: {_listed(most['key'], '.3g')}",
+        f"it adds most at: {_list_tokens(most['query'], '.3g')}",
+        f"it reads most from: {_list_tokens(most['key'], '.3g')}",
     ]
-    return Shown(about | {"contexts": contexts} | most, lines)
+    return CommandOutput(about | {"contexts": contexts} | most, lines)
 
 
 @analysis(170)
@@ -101,7 +101,7 @@ def neurons(
     corpus: File | None = None,
     tokens: int = 16_384,
     by: Literal["largest", "active", "effect"] = "largest",
-) -> Shown:
+) -> CommandOutput:
     """Rank the neurons of a block, or look at one: where it is active, and what it promotes.
 
     Args:
@@ -129,30 +129,30 @@ def neurons(
     return _one_neuron(lm, seen, neuron)
 
 
-def _ranking(seen: Activity, by: str) -> Shown:
+def _ranking(seen: Activity, by: str) -> CommandOutput:
     order = seen.ranked(by)
-    numbers = {name: values.tolist() for name, values in picked(seen, *NUMBERS).items()}
+    numbers = {name: values.tolist() for name, values in pick_values(seen, *NUMBERS).items()}
     content = [
         {"block": seen.layer.block, "neuron": n} | {name: of[n] for name, of in numbers.items()}
         for n in order
     ]
     rows = [[f"neuron {n}", *(f"{of[n]:.4g}" for of in numbers.values())] for n in order[:LISTED]]
-    return Shown(
+    return CommandOutput(
         content,
         [Table(rows, [f"block {seen.layer.block}, over {seen.n_tokens:,} tokens", *NUMBERS])],
     )
 
 
-def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> Shown:
-    from gptviz.interp.units.neurons import columns, promoted
+def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> CommandOutput:
+    from gptviz.interp.units.neurons import columns, promoted_tokens
 
     block = seen.layer.block or 0
     about: dict[str, Any] = {"block": block, "neuron": neuron, "tokens": seen.n_tokens}
-    about |= {name: float(values[neuron]) for name, values in picked(seen, *NUMBERS).items()}
+    about |= {name: float(values[neuron]) for name, values in pick_values(seen, *NUMBERS).items()}
     contexts = _contexts(lm, seen, neuron)
     speaks: dict[str, list[dict[str, Any]]] = {}
     if lm.model.config.kind == "decoder":
-        values = promoted(lm.model, columns(lm.model, block)[:, neuron])
+        values = promoted_tokens(lm.model, columns(lm.model, block)[:, neuron])
         order = values.argsort().tolist()
         # A small vocabulary may have fewer tokens that are raised, or lowered.
         for name, sign, ids in (("promoted", 1, order[::-1]), ("suppressed", -1, order)):
@@ -172,9 +172,9 @@ def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> Shown:
     for name, some in speaks.items():
         lines.append(
             f"{name}, by what is added to their logits, but for one common factor: "
-            f"{_listed(some, '+.3g')}"
+            f"{_list_tokens(some, '+.3g')}"
         )
-    return Shown(about | {"contexts": contexts} | speaks, lines)
+    return CommandOutput(about | {"contexts": contexts} | speaks, lines)
 
 
 def _contexts(lm: LanguageModel, seen: Activity, unit: int) -> list[dict[str, Any]]:
@@ -198,7 +198,7 @@ def _context_table(contexts: list[dict[str, Any]]) -> Table:
     )
 
 
-def _listed(tokens: list[dict[str, Any]], form: str) -> str:
+def _list_tokens(tokens: list[dict[str, Any]], form: str) -> str:
     return ", ".join(f"{one['token']!r} {one['value']:{form}}" for one in tokens) or "none"
 
 

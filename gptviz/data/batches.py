@@ -133,7 +133,7 @@ class Generated:
 
     def trained_on(self) -> Iterable[Batch]:
         """Those of a task that has few; of others none, since every sequence is fresh."""
-        learned = self.task.learned()
+        learned = self.task.all_learned()
         if learned is None:
             return ()
         return _in_pieces(_batch(learned).rows(slice(HELD_OUT)))
@@ -152,10 +152,10 @@ def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
     if total <= rows or tokens <= EVALUATION_TOKENS:
         return every
     share = max(rows / total, EVALUATION_TOKENS / tokens)
-    return [every[i] for i in spaced(max(int(len(every) * share), 1), len(every))]
+    return [every[i] for i in spread_evenly(max(int(len(every) * share), 1), len(every))]
 
 
-def spaced(count: int, of: int) -> list[int]:
+def spread_evenly(count: int, of: int) -> list[int]:
     """`count` of the numbers below `of`, evenly spread; all of them if there are no more."""
     if count < of:
         return [(2 * i + 1) * of // (2 * count) for i in range(count)]

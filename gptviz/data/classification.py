@@ -28,7 +28,7 @@ from gptviz.text import (
 from gptviz.text.datasets.corpora import check_fraction
 
 from .baseline import baseline
-from .batches import EVALUATION_TOKENS, Batch, Data, spaced, spread
+from .batches import EVALUATION_TOKENS, Batch, Data, spread, spread_evenly
 from .source import EvaluationData, Share, SplitSource, first_of
 
 # Every evaluation reads all the held-out texts: this many are enough.
@@ -72,7 +72,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
                 f"{self.title} has one text of each label, not counting copies: there must be "
                 "more, so that some can be held out"
             )
-        return self.labelled.only(training), self.labelled.only(held_out)
+        return self.labelled.select_rows(training), self.labelled.select_rows(held_out)
 
     def excerpts(self) -> Sequence[str]:
         return first_of(self.split()[0].texts)
@@ -86,7 +86,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         """The most frequent words of the texts to train on."""
         return WordTokenizer.learn(self.split()[0].texts, vocab_size)
 
-    def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
+    def fit_config(self, config: Config, tokenizer: Tokenizer) -> Config:
         if config.kind != "classifier":
             raise ValueError(
                 f"{self.title} has texts with labels: train a classifier on it, not a model that "
@@ -94,7 +94,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
             )
         names = self.labelled.names
         ordered = label_order(names) == tuple(range(len(names)))
-        return replace(super().fitted(config, tokenizer), n_label=len(names), ordered=ordered)
+        return replace(super().fit_config(config, tokenizer), n_label=len(names), ordered=ordered)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
         if config.kind != "classifier" or config.n_label != len(self.labelled.names):
@@ -123,7 +123,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         if not everything:
             words = "words counted and weighed (TF-IDF and logistic regression): accuracy"
             shares = (Share("baseline_accuracy", words, baseline(training, held_out).accuracy),)
-        named = texts.under(labels or self.labelled.names)
+        named = texts.renumber_labels(labels or self.labelled.names)
         return EvaluationData(
             batches(tokenizer, named, model.config.context_length, model.config.padding),
             shares=shares,
@@ -147,7 +147,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
     def label_names(self) -> Sequence[str]:
         return self.labelled.names
 
-    def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
+    def tokens_to_count(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
         """The words of all texts to train on, as far as the model reads them."""
         assert isinstance(data, _TextData)
         ids = data.rows.inputs[0]
@@ -162,7 +162,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
         held_out = self.split()[1]
         first = {label: row for row, label in reversed(list(enumerate(held_out.labels)))}
         rows = [first[label] for label in sorted(first)][:SAMPLE_TEXTS]
-        ids = padded(
+        ids = pad_texts(
             tokenizer,
             [held_out.texts[row] for row in rows],
             model.config.context_length,
@@ -178,7 +178,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
             for row, of_labels in zip(rows, probabilities, strict=True)
         )
 
-    def measured(
+    def measure_model(
         self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
     ) -> dict[str, Any]:
         """The model's confusion matrix over the held-out texts: a row for each right label, a
@@ -245,7 +245,7 @@ def _split_rows(
     return training.tolist(), held_out.tolist()
 
 
-def padded(
+def pad_texts(
     tokenizer: Tokenizer, texts: Sequence[str], context: int, padding: int | None = None
 ) -> Tensor:
     """The ids of texts [N, the longest], the first `context` of each, filled up with padding.
@@ -302,7 +302,7 @@ class _TextData:
         ids = self.rows.inputs[0][rows]
         if self.token_dropout:
             ids = without_some(ids, self.token_dropout, self.padding, generator)
-        return _narrowed(Batch((ids,), self.rows.targets[rows]), self.padding)
+        return _narrow_batch(Batch((ids,), self.rows.targets[rows]), self.padding)
 
     def validation(self) -> Iterator[Batch]:
         """All texts held out, in their order."""
@@ -310,7 +310,7 @@ class _TextData:
 
     def trained_on(self) -> Iterator[Batch]:
         """Some of the texts trained on, evenly spread over them: as many as are held out."""
-        some = torch.tensor(spaced(len(self.held_out.targets), len(self.rows.targets)))
+        some = torch.tensor(spread_evenly(len(self.held_out.targets), len(self.rows.targets)))
         return _in_order(Batch((self.rows.inputs[0][some],), self.rows.targets[some]), self.padding)
 
 
@@ -326,7 +326,7 @@ def without_some(ids: Tensor, share: float, padding: int, generator: torch.Gener
 def batches(
     tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int | None = None
 ) -> Iterator[Batch]:
-    """All these texts in their order, `padded`, about `EVALUATION_TOKENS` tokens at a time."""
+    """All these texts in their order, padded, about `EVALUATION_TOKENS` tokens at a time."""
     padding = _padding(tokenizer) if padding is None else padding
     return _in_order(_rows(tokenizer, labelled, context, padding), padding)
 
@@ -334,17 +334,17 @@ def batches(
 def _rows(tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int) -> Batch:
     """All these texts as one batch."""
     return Batch(
-        (padded(tokenizer, labelled.texts, context, padding),), torch.tensor(labelled.labels)
+        (pad_texts(tokenizer, labelled.texts, context, padding),), torch.tensor(labelled.labels)
     )
 
 
 def _in_order(batch: Batch, padding: int) -> Iterator[Batch]:
     n_rows = max(EVALUATION_TOKENS // batch.inputs[0].shape[1], 1)
     for start in range(0, len(batch.targets), n_rows):
-        yield _narrowed(batch.rows(slice(start, start + n_rows)), padding)
+        yield _narrow_batch(batch.rows(slice(start, start + n_rows)), padding)
 
 
-def _narrowed(batch: Batch, padding: int) -> Batch:
+def _narrow_batch(batch: Batch, padding: int) -> Batch:
     """The batch cut to the width of its longest text."""
     ids = batch.inputs[0]  # [B, T]
     return Batch((ids[:, : int((ids != padding).sum(1).max())],), batch.targets)

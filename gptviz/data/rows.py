@@ -42,7 +42,7 @@ def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> 
         rows = [ids[start : start + longest] for start in range(0, len(ids), longest)]
     if not rows:
         raise ValueError(f"the text has {tokenizer.without}")
-    return bounded((torch.tensor(row) for row in rows), most)
+    return bound_rows((torch.tensor(row) for row in rows), most)
 
 
 def held_out_rows(
@@ -54,7 +54,7 @@ def held_out_rows(
     longest = min(model.config.context_length, LONGEST_ROW)
     padding = model.config.padding
 
-    def each() -> Iterable[Tensor]:
+    def every_row() -> Iterable[Tensor]:
         for batch in source.evaluation(model, tokenizer, labels=labels).batches:
             for row in batch.inputs[0]:
                 full = row if padding is None else row[row != padding]
@@ -64,10 +64,10 @@ def held_out_rows(
                     full.split(longest) if model.config.kind == "decoder" else (full[:longest],)
                 )
 
-    return bounded(each(), most)
+    return bound_rows(every_row(), most)
 
 
-def bounded(rows: Iterable[Tensor], most: int) -> list[Tensor]:
+def bound_rows(rows: Iterable[Tensor], most: int) -> list[Tensor]:
     """The first of the `rows`, at most `most` tokens together; the last of them is cut if it is too
     long.
     """

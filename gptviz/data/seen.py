@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gptviz.text import Tokenizer
 
-from .batches import Generated, Windows, spaced
+from .batches import Generated, Windows, spread_evenly
 from .trained_on import Trained
 
 MOST_ROWS: Final = 64
@@ -60,7 +60,7 @@ def text_rows(
     ]
     spans = [span for span in spans if tokenizer.decode(ids[span].tolist()).strip()]
     rows = []
-    for span in (spans[i] for i in spaced(most, len(spans))):
+    for span in (spans[i] for i in spread_evenly(most, len(spans))):
         first = max(0, span.stop - context - 1)
         counted = tuple(place >= span.start for place in range(first + 1, span.stop))
         row = Row(

@@ -30,7 +30,7 @@ from gptviz.text import (
 )
 from gptviz.text.datasets.pairs import SourceAndAnswer
 
-from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spaced
+from .batches import EVALUATION_TOKENS, NOT_COUNTED, Batch, Data, spread_evenly
 from .source import (
     EvaluationData,
     GeneratedSource,
@@ -56,12 +56,12 @@ def batch_of(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer
     right tokens before it.
     """
     answers = [tokenizer.target_ids(answer) for _, answer in pairs]
-    decoder_ids = torch.from_numpy(tokenizer.filled([ids[:-1] for ids in answers]))  # [B, T]
+    decoder_ids = torch.from_numpy(tokenizer.pad_rows([ids[:-1] for ids in answers]))  # [B, T]
     # [B, S]
     encoder_ids = torch.from_numpy(
-        tokenizer.filled([tokenizer.source_ids(source) for source, _ in pairs])
+        tokenizer.pad_rows([tokenizer.source_ids(source) for source, _ in pairs])
     )
-    targets = torch.from_numpy(tokenizer.filled([ids[1:] for ids in answers]))  # [B, T]
+    targets = torch.from_numpy(tokenizer.pad_rows([ids[1:] for ids in answers]))  # [B, T]
     return Batch(
         (decoder_ids, encoder_ids), targets.masked_fill(targets == tokenizer.padding, NOT_COUNTED)
     )
@@ -72,7 +72,7 @@ def batches(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer)
     is little padding.
     """
     in_order = sorted(pairs, key=lambda pair: (len(pair[0]), len(pair[1])))
-    rows = max(EVALUATION_TOKENS // max(_longest(in_order, tokenizer), 1), 1)
+    rows = max(EVALUATION_TOKENS // max(_longest_text(in_order, tokenizer), 1), 1)
     for start in range(0, len(in_order), rows):
         yield batch_of(in_order[start : start + rows], tokenizer)
 
@@ -111,7 +111,8 @@ class PairData:
     def _trained_on(self) -> list[Batch]:
         return list(
             batches(
-                [self.known[i] for i in spaced(len(self.held_out), len(self.known))], self.tokenizer
+                [self.known[i] for i in spread_evenly(len(self.held_out), len(self.known))],
+                self.tokenizer,
             )
         )
 
@@ -127,7 +128,7 @@ def answers(
     rows = max(EVALUATION_TOKENS // model.config.context_length, 1)
     for first in range(0, len(order), rows):
         some = order[first : first + rows]
-        ids = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(sources[i]) for i in some]))
+        ids = torch.from_numpy(tokenizer.pad_rows([tokenizer.source_ids(sources[i]) for i in some]))
         for i, row in zip(
             some, decode_greedily(model, ids, tokenizer.start, tokenizer.end).cpu(), strict=True
         ):
@@ -155,9 +156,9 @@ class _Seq2SeqSource(Source):
 
     model_kind: ClassVar[Kind] = "encoder-decoder"
 
-    def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
+    def fit_config(self, config: Config, tokenizer: Tokenizer) -> Config:
         self._check(config)
-        return super().fitted(config, tokenizer)
+        return super().fit_config(config, tokenizer)
 
     def _check(self, config: Config) -> None:
         if config.kind != "encoder-decoder":
@@ -197,7 +198,9 @@ class _Seq2SeqSource(Source):
     def _shares(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> tuple[Share, ...]:
         return (
             Share(
-                "exact_match", "exact match", self.measured(model, tokenizer, data)["exact_match"]
+                "exact_match",
+                "exact match",
+                self.measure_model(model, tokenizer, data)["exact_match"],
             ),
         )
 
@@ -216,7 +219,7 @@ class _Seq2SeqSource(Source):
             lines.append(f"{source} → {answer}{'' if ended else ' …'}{wrong}")
         return "\n".join(lines)
 
-    def measured(
+    def measure_model(
         self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
     ) -> dict[str, Any]:
         """The share of held-out sources, of the first `MOST_ANSWERED`, that it answers exactly."""
@@ -226,7 +229,7 @@ class _Seq2SeqSource(Source):
         if rows is None:
             some = some
         else:
-            some = [some[i] for i in spaced(rows, len(some))]
+            some = [some[i] for i in spread_evenly(rows, len(some))]
         return {"exact_match": exact_match(model, tokenizer, some)}
 
 
@@ -317,7 +320,7 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
         checked = self.checked_tokenizer(tokenizer, config)
         training, held_out = self.split()
-        if config.context_length < (needed := self.longest(checked)):
+        if config.context_length < (needed := self.longest_text(checked)):
             raise ValueError(
                 f"context_length is {config.context_length}; the longest text of {self.title} has "
                 f"{needed:,} tokens with its "
@@ -334,19 +337,19 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         training, held_out = self.split()
         return [source for source, _ in training[:count]], [source for source, _ in held_out]
 
-    def longest(self, tokenizer: SpecialTokensTokenizer) -> int:
+    def longest_text(self, tokenizer: SpecialTokensTokenizer) -> int:
         """Tokens of the longest source or answer, with its end."""
-        return _longest(self.pairs.pairs, tokenizer)
+        return _longest_text(self.pairs.pairs, tokenizer)
 
-    def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
+    def fit_config(self, config: Config, tokenizer: Tokenizer) -> Config:
         """`config` with the vocabulary's size, and a context that takes the longest text, up to
         `MOST_CONTEXT` tokens.
         """
-        fitted = super().fitted(config, tokenizer)
-        needed = self.longest(self.checked_tokenizer(tokenizer, fitted))
+        fitted = super().fit_config(config, tokenizer)
+        needed = self.longest_text(self.checked_tokenizer(tokenizer, fitted))
         return replace(fitted, context_length=max(fitted.context_length, min(needed, MOST_CONTEXT)))
 
-    def everything(self, tokenizer: Tokenizer, config: Config) -> PairData:
+    def all_pairs(self, tokenizer: Tokenizer, config: Config) -> PairData:
         """All pairs, as if they were held out."""
         data = self.data(tokenizer, config)
         return PairData(data.tokenizer, data.draw, list(self.pairs.pairs))
@@ -361,13 +364,13 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
     ) -> EvaluationData:
         """The pairs (held out, or all) and how many the model answers exactly."""
         checked = self.checked_tokenizer(tokenizer, model.config)
-        if (needed := self.longest(checked)) > (most := model.config.context_length):
+        if (needed := self.longest_text(checked)) > (most := model.config.context_length):
             raise ValueError(
                 f"the longest text of {self.title} has {needed:,} tokens with its end; the model "
                 f"reads at most {most:,}: "
                 "shorten it, or take it out"
             )
-        data = (self.everything if everything else self.data)(checked, model.config)
+        data = (self.all_pairs if everything else self.data)(checked, model.config)
         sample = each_once(chain.from_iterable(self.pairs.pairs), checked)
         return EvaluationData(data.validation(), sample, self._shares(model, checked, data))
 
@@ -416,6 +419,6 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return cls(pairs, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
 
 
-def _longest(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer) -> int:
+def _longest_text(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer) -> int:
     """Tokens of the longest source or answer, with its end."""
     return max((len(tokenizer.source_ids(text)) for pair in pairs for text in pair), default=0)

@@ -113,7 +113,7 @@ class Source(ABC):
         that can be chosen.
         """
 
-    def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
+    def fit_config(self, config: Config, tokenizer: Tokenizer) -> Config:
         """`config` with the sizes that the data and its tokens decide."""
         return replace(config, vocab_size=tokenizer.vocab_size, padding=tokenizer.padding)
 
@@ -132,7 +132,7 @@ class Source(ABC):
         """The labels that its texts have; empty if they have none."""
         return ()
 
-    def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
+    def tokens_to_count(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
         """Token ids [N] in which the tokens can be counted, without padding, and a name for
         them.
         """
@@ -147,7 +147,7 @@ class Source(ABC):
         """
         return ()
 
-    def unread(self, tokenizer: Tokenizer) -> str:
+    def describe_unread(self, tokenizer: Tokenizer) -> str:
         """What of its `excerpts` the vocabulary lacks, in sentences; empty if that is no more than
         usual.
         """
@@ -188,7 +188,7 @@ class Source(ABC):
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """The output of the model, in evaluation mode, for something held out, as text."""
 
-    def measured(
+    def measure_model(
         self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
     ) -> dict[str, Any]:
         """Further entries of the card besides loss and accuracy, measured in evaluation mode: JSON

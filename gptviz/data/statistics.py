@@ -33,7 +33,7 @@ class Statistics:
 
 def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statistics:
     """The statistics of a source for a model of this config."""
-    ids, counted = source.counted(source.data(tokenizer, config), tokenizer)
+    ids, counted = source.tokens_to_count(source.data(tokenizer, config), tokenizer)
     counts = torch.bincount(ids, minlength=tokenizer.vocab_size)  # [vocab_size]
     order = counts.argsort(descending=True, stable=True)
     order = order[counts[order] > 0]

@@ -57,7 +57,7 @@ def check_decoder(source: Source, config: Config) -> None:
         )
 
 
-def continued(
+def continue_text(
     model: Transformer,
     tokenizer: Tokenizer,
     prompt: Tensor,
@@ -157,7 +157,7 @@ class TextSource(FileSource):
             "lines": text.count("\n") + 1,
         }
 
-    def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
+    def tokens_to_count(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
         """All tokens of the text to train on."""
         assert isinstance(data, Windows)
         return data.ids, "the text to train on"
@@ -176,7 +176,7 @@ class TextSource(FileSource):
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """The text that it writes after the first token of the text held out."""
         row = next(iter(data.validation())).inputs[0][0]
-        return continued(model, tokenizer, row[:1], SAMPLE_TOKENS, Sampling())
+        return continue_text(model, tokenizer, row[:1], SAMPLE_TOKENS, Sampling())
 
     @property
     def title(self) -> str:
@@ -254,7 +254,7 @@ class TaskSource(GeneratedSource):
         end = self.end
         if asked := self.task.questions()[0]:
             prompt = torch.tensor(tokenizer.encode(asked[0]).ids)
-            return continued(
+            return continue_text(
                 model,
                 tokenizer,
                 prompt,
@@ -267,7 +267,7 @@ class TaskSource(GeneratedSource):
             given = first + 1
         else:
             given = max(first + 1, self.task.length // 2)
-        return continued(
+        return continue_text(
             model,
             tokenizer,
             batch.inputs[0][0][:given],
@@ -286,13 +286,13 @@ class TaskSource(GeneratedSource):
     ) -> EvaluationData:
         """The sequences held out, and how often the model is right in each of the task's parts."""
         data = self.data(tokenizer, model.config)
-        by_part = self.measured(model, tokenizer, data).get("accuracy_by_task", {})
+        by_part = self.measure_model(model, tokenizer, data).get("accuracy_by_task", {})
         shares = tuple(Share(name, f"{name}: accuracy", value) for name, value in by_part.items())
         return EvaluationData(
             data.validation(), groups={"accuracy_by_task": shares} if shares else {}
         )
 
-    def measured(
+    def measure_model(
         self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
     ) -> dict[str, Any]:
         """For a task with parts, `accuracy_by_task`: how often the likeliest token is the right

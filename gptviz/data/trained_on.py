@@ -43,7 +43,7 @@ class Trained:
 
     def seeds(self) -> Iterator[int]:
         """The seeds that draw the batches, one for each step."""
-        return progress.each(
+        return progress.report_each(
             (draw_seed(self.seed, step, "batch") for step in range(self.steps)), self.steps, "step"
         )
 
@@ -75,7 +75,7 @@ class Share:
         return float(low), float(high)
 
 
-def followed(
+def count_followers(
     trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequence[Tensor]]
 ) -> list[list[Share]]:
     """How often each of its words followed each prompt in what was trained on: [prompt][word].

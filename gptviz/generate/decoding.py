@@ -107,7 +107,7 @@ def decode(
     """
     decoder = Decoder(model, source, start, len(source), never)
     ended = torch.zeros(len(source), dtype=torch.bool, device=decoder.ids.device)
-    for _ in range(_longest(model, longest)):
+    for _ in range(_longest_output(model, longest)):
         logits = decoder.logits()
         if sampling is None:
             drawn = logits.argmax(-1)
@@ -218,7 +218,7 @@ def beam_search(
     """
     if width < 1:
         raise ValueError(f"the width of the beam is {width}; it must be 1 or more")
-    longest = _longest(model, longest)
+    longest = _longest_output(model, longest)
     decoder = Decoder(model, source[None], start, width, never)
     nodes = [BeamNode(None, start, 0.0, 0.0, 0, kept=True, finished=False)]
     # indices of nodes
@@ -287,7 +287,7 @@ def _path(nodes: Sequence[BeamNode], index: int) -> list[int]:
     return path[::-1]
 
 
-def _longest(model: Transformer, longest: int | None) -> int:
+def _longest_output(model: Transformer, longest: int | None) -> int:
     most = model.config.context_length
     if longest is None:
         return most

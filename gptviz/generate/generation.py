@@ -155,7 +155,7 @@ class Generation(Iterator[GenerationStep]):
         cache = self.cache
         if cache is not None and cache.length and ids.shape[1] == 1 and tap.only_patterns:
             if self._step is None or self._step.cache is not cache:
-                self._step = OneToken.of(self.model, cache)
+                self._step = OneToken.for_model(self.model, cache)
             if self._step is not None and cache.length < self._step.limit:
                 return self._step(ids, tap)
         return self.model(ids, cache=cache, tap=tap, logits_at=slice(-1, None))
@@ -218,7 +218,7 @@ class Generation(Iterator[GenerationStep]):
             # The last token is always computed: its pass gives the logits.
             self.cache.truncate(max(min(start, self.ids.shape[1] - 1) - self._cached_from, 0))
 
-    def held(self) -> Held:
+    def current_state(self) -> Held:
         """Its state now."""
         return Held(self.ids, self.cache and self.cache.copy(), self._cached_from, self._logits)
 

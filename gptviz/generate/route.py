@@ -36,7 +36,7 @@ class Route:
     checksum: str  #: of the tokens, six hexadecimal digits
 
     @classmethod
-    def to(cls, path: Sequence[TreeNode]) -> Route:
+    def route_to(cls, path: Sequence[TreeNode]) -> Route:
         """The route to the end of a path of nodes, the first after the prompt first."""
         chosen = (node.token if node.drawn is None else node.drawn for node in path)
         return cls(tuple(chosen), checksum(node.token for node in path))
@@ -63,7 +63,7 @@ class Route:
         return f"{''.join(parts) or 'n0'}_{self.checksum}"
 
     @classmethod
-    def read(cls, line: str, *, vocab_size: int, most: int) -> Route:
+    def read_line(cls, line: str, *, vocab_size: int, most: int) -> Route:
         """The route of a line, of at most `most` tokens of a vocabulary of `vocab_size`; a
         ValueError if it has none.
         """

@@ -69,8 +69,8 @@ def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Led
     them a probability (`before`); they are removed before the temperature, and top-k and top-p do
     not count them.
     """
-    exact = _exact(logits)
-    possible = _without(exact, never)
+    exact = _exact_logits(logits)
+    possible = _forbid_tokens(exact, never)
     scaled = _scale(possible, sampling.temperature)
     order = possible.argsort(dim=-1, descending=True, stable=True)
     size = logits.shape[-1] - len(never)
@@ -90,12 +90,12 @@ def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Led
     return Ledger(exact, exact.softmax(-1), scaled, in_top_k, in_top_p, after)
 
 
-def _exact(logits: Tensor) -> Tensor:
+def _exact_logits(logits: Tensor) -> Tensor:
     # On the CPU: not every accelerator has float64, and the draw must be the same on all of them.
     return logits.cpu().double()
 
 
-def _without(logits: Tensor, never: Sequence[int]) -> Tensor:
+def _forbid_tokens(logits: Tensor, never: Sequence[int]) -> Tensor:
     if never:
         return logits.index_fill(-1, torch.tensor(list(never), device=logits.device), -torch.inf)
     return logits
@@ -158,11 +158,11 @@ def choose_tokens(
 
     None of them is one of `never`: see `ledger`. A ValueError if the logits are not numbers.
     """
-    logits = _without(logits, never)
+    logits = _forbid_tokens(logits, never)
     check_finite(logits, position)
     if sampling.temperature == 0:
         return logits.argmax(-1).cpu()
-    exact = _exact(logits)
+    exact = _exact_logits(logits)
     if sampling.top_k is None and sampling.top_p is None:
         probabilities = _scale(exact, sampling.temperature).softmax(-1)
     else:

@@ -69,7 +69,7 @@ class ModelDrafter:
         self._grown: Generation | None = None
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
-        grown = self._after(list(ids))
+        grown = self._generation_after(list(ids))
         proposals = []
         for _ in range(most):
             position = grown.ids.shape[1]
@@ -82,7 +82,7 @@ class ModelDrafter:
             proposals.append(Proposal(int(token), of_large))
         return proposals
 
-    def _after(self, ids: list[int]) -> Generation:
+    def _generation_after(self, ids: list[int]) -> Generation:
         """The model's generation at the end of `ids`; what it has computed for their beginning is
         kept.
         """
@@ -332,7 +332,7 @@ class Speculation:
         large = self.distributions(
             [*self.ids, *(proposal.token for proposal in proposals)], len(proposals) + 1
         )
-        result = judged(proposals, large, self.sampling.seed, before, self.ends)
+        result = judge_proposals(proposals, large, self.sampling.seed, before, self.ends)
         self.ids += result.tokens
         return result
 
@@ -359,7 +359,7 @@ class Speculation:
         return ledger(logits, self.sampling, self.never).after
 
 
-def judged(
+def judge_proposals(
     proposals: Sequence[Proposal],
     large: Tensor,
     seed: int,

@@ -207,7 +207,7 @@ class Tree:
         self.current = self.nodes[node].id
         return self.nodes[node]
 
-    def up(self, steps: int = 1) -> TreeNode:
+    def go_back(self, steps: int = 1) -> TreeNode:
         """Go `steps` tokens back, at most to the prompt; the branch stays in the tree."""
         for _ in range(steps):
             parent = self.nodes[self.current].parent
@@ -231,7 +231,7 @@ class Tree:
         if (known := next(drawn_before, None)) is not None:
             return self.go(known.id)
         token = choose_tokens(
-            self.after().logits[None], sampling, here.position + 1, self.generation.never
+            self.compute_after().logits[None], sampling, here.position + 1, self.generation.never
         )
         return self._grow(int(token), sampling)
 
@@ -269,7 +269,7 @@ class Tree:
             return self.take(choice)
         return self.step(choice)
 
-    def knows(self, choice: Choice) -> bool:
+    def has_token(self, choice: Choice) -> bool:
         """Whether the tree has the token that `follow` would go to, so that nothing is computed."""
         children = self.nodes[self.current].children
         if isinstance(choice, int):
@@ -277,15 +277,15 @@ class Tree:
         return any(self.nodes[child].drawn == choice for child in children.values())
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def write_aside(self) -> Iterator[None]:
         """Write another branch, then return to the current node without computing its path
         again.
         """
-        self.after()
+        self.compute_after()
         if self._at != self.current:
             self._bring_generation_to(self.current)
         here = self.current
-        held = self.generation.held()
+        held = self.generation.current_state()
         try:
             yield
         finally:
@@ -297,7 +297,7 @@ class Tree:
         `at_hand`.
         """
         if at_hand:
-            values = AtHand(dict(self._computed), self.generation.held(), self._at)
+            values = AtHand(dict(self._computed), self.generation.current_state(), self._at)
         else:
             values = None
         return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
@@ -325,7 +325,7 @@ class Tree:
             self._at = at_hand.at
             self._computed.update(at_hand.computed)
 
-    def after(self, node: int | None = None) -> Computed:
+    def compute_after(self, node: int | None = None) -> Computed:
         """The values that the model computes at the end of the path to `node` (default: the current
         one).
         """
@@ -346,8 +346,8 @@ class Tree:
         self._computed[at] = computed
         return computed
 
-    def cached(self, node: int) -> Computed | None:
-        """The result of `after` if it is still in memory, else None. Nothing is computed."""
+    def cached_values(self, node: int) -> Computed | None:
+        """The result of `compute_after` if it is still in memory, else None. Nothing is computed."""
         return self._computed.get(node)
 
     def chosen_from(self, node: int) -> Computed:
@@ -357,13 +357,13 @@ class Tree:
         parent = self.nodes[node].parent
         if parent is None:
             raise ValueError("the root is the prompt: it was not chosen from anything")
-        return self.after(parent)
+        return self.compute_after(parent)
 
     def _grow(self, token: int, drawn: Sampling | None, origin: str = "") -> TreeNode:
         here = self.nodes[self.current]
         if token not in here.children:
             never = self.generation.never
-            stages = ledger(self.after().logits, drawn or self.generation.sampling, never)
+            stages = ledger(self.compute_after().logits, drawn or self.generation.sampling, never)
             logprob = float(stages.logits.log_softmax(-1)[token])
             possible = stages.before.index_fill(
                 0, torch.tensor(list(never), dtype=torch.long), -1.0

@@ -19,10 +19,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
 from gptviz.machine import progress
 from gptviz.model import Transformer
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 from .changing.fewer_bits import divergences
 from .explaining.attribution import attribute
@@ -172,10 +172,10 @@ def next_token(
     for sums, side, share in zip(by_form, (a, b), shares, strict=True):
         for form, value in zip(side.vocabulary, share.tolist(), strict=True):
             sums[form] += value
-    return _matched(*by_form, "token", PROBABILITY)
+    return _match_labels(*by_form, "token", PROBABILITY)
 
 
-def _matched(a: Mapping[str, float], b: Mapping[str, float], name: str, unit: str) -> Compared:
+def _match_labels(a: Mapping[str, float], b: Mapping[str, float], name: str, unit: str) -> Compared:
     """Numbers by their labels on the axis `name`; a label that one side lacks is NaN there and in
     the difference.
     """
@@ -223,11 +223,13 @@ def chosen(compared: Compared, count: int, least: float = 0.0) -> Compared:
     kept = list(dict.fromkeys([*most[: max(0, count - len(set(likely)))], *likely, *most]))[:count]
     order = sorted(kept, key=lambda index: (-abs(differences[index]), index))
 
-    def some(one: LabelledArray) -> LabelledArray:
+    def pick_entries(one: LabelledArray) -> LabelledArray:
         labels = tuple(one.axes[0].labels[index] for index in order)
         return LabelledArray(one.values[order], (Axis(one.axes[0].name, labels),), one.unit)
 
-    return Compared(some(compared.a), some(compared.b), some(compared.difference))
+    return Compared(
+        pick_entries(compared.a), pick_entries(compared.b), pick_entries(compared.difference)
+    )
 
 
 @torch.inference_mode()
@@ -248,7 +250,7 @@ def _pattern(side: Side, block: int, head: int | None, last: int | None) -> Labe
     (pattern,), _ = _patterns(side, range(block, block + 1))
     window = attending.windows(side.model)[block]
     shown = pattern.mean(0, keepdims=True) if head is None else pattern
-    own = Patterns((shown,), attending.blocked(side.model, side.ids), (window,))
+    own = Patterns((shown,), attending.blocked_everywhere(side.model, side.ids), (window,))
     whole = attending.one_head(own, 0, head or 0, side.tokens)
     first = max(0, len(side.ids) - (last or len(side.ids)))
     queries = Axis(whole.axes[0].name, whole.axes[0].labels[first:])
@@ -314,7 +316,7 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
     moved = np.array(rows).reshape(n_layer, n_head)
     return LabelledArray(
         moved,
-        (numbered("block", n_layer), numbered("head", n_head)),
+        (number_axis("block", n_layer), number_axis("head", n_head)),
         "share of the attention that moved",
     )
 
@@ -367,7 +369,7 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     )
     ordered = [rows[side] for side in order]
     if turned:
-        ordered = _turned(*ordered)
+        ordered = _align_vectors(*ordered)
     axes: PrincipalAxes = principal_axes(np.concatenate(ordered), 2)
     rows = tuple(ordered[order.index(side)] for side in (0, 1))
     labels = Axis("token", tuple(a.vocabulary[i] for i in first.tolist()))
@@ -376,10 +378,10 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     distance = np.linalg.norm(rows[1].astype(np.float64) - rows[0], axis=1)
     left_out = len(a.vocabulary) - len(common), len(b.vocabulary) - len(common)
     moved = LabelledArray(distance, (labels,), "distance between B and A")
-    return Moved(points, moved, axes.explained(np.concatenate(rows)), turned, left_out)
+    return Moved(points, moved, axes.explained_variance(np.concatenate(rows)), turned, left_out)
 
 
-def _turned(a: Vectors, b: Vectors) -> list[Vectors]:
+def _align_vectors(a: Vectors, b: Vectors) -> list[Vectors]:
     """Both centred, brought to a mean square length of 1, and turned to lie as near to each other
     as possible.
 
@@ -439,7 +441,7 @@ def attribution(a: Side, b: Side, token: str) -> Compared:
         lambda side: attribute(side.model, side.ids, side.vocabulary.index(token)), a, b
     )
     of_a, of_b = ({part.title: part.value for part in attribution.parts} for attribution in both)
-    return _matched(of_a, of_b, "part", "adds to the logit")
+    return _match_labels(of_a, of_b, "part", "adds to the logit")
 
 
 # The scores that one pass over each text gives, or the weights; how much the loss rises without a
@@ -452,7 +454,9 @@ def head_scores(a: Side, b: Side, score: str) -> Compared:
     ValueError for other names.
     """
     if score not in HEAD_SCORES:
-        raise ValueError(f"there is no score {score!r:.80} of heads{instead(score, HEAD_SCORES)}")
+        raise ValueError(
+            f"there is no score {score!r:.80} of heads{name_known(score, HEAD_SCORES)}"
+        )
 
     def scores(side: Side) -> LabelledArray:
         if score == "copying":
@@ -461,8 +465,8 @@ def head_scores(a: Side, b: Side, score: str) -> Compared:
             ids, _ = one_row(side.model, side.ids)
             values = scores_of(side.model, ids, repeats=side.repeats).values[score]
         axes = (
-            numbered("block", side.model.config.n_layer),
-            numbered("head", side.model.config.n_head),
+            number_axis("block", side.model.config.n_layer),
+            number_axis("head", side.model.config.n_head),
         )
         return LabelledArray(np.asarray(values, np.float64), axes, SCORES[score].title.lower())
 
@@ -567,11 +571,11 @@ def singular_values(a: Side, b: Side, name: str) -> LabelledArray:
     both = [_by_part(side.model) for side in (a, b)]
     for each in both:
         if name not in each:
-            raise ValueError(f"there is no matrix {name!r:.80}{instead(name, list(each))}")
+            raise ValueError(f"there is no matrix {name!r:.80}{name_known(name, list(each))}")
     one, other = (each[name] for each in both)
     if one.shape != other.shape:
         raise ValueError(
             f"{name} has the shape {tuple(one.shape)} in A and {tuple(other.shape)} in B"
         )
     values = torch.linalg.svdvals(other - one).cpu().numpy()
-    return LabelledArray(values, (numbered("number", len(values), first=1),), "singular value")
+    return LabelledArray(values, (number_axis("number", len(values), first=1),), "singular value")

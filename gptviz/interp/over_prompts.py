@@ -34,7 +34,7 @@ SAYS: dict[How, str] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedPrompt:
     """A prompt of a decoder and its answers."""
 
     ids: tuple[int, ...]  #: the tokens [T]
@@ -45,7 +45,7 @@ class Asked:
     corrupted: tuple[int, ...] | None = None
 
 
-def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
+def measure_prompt(model: Transformer, asked: AskedPrompt, how: How) -> dict[str, float]:
     """What one prompt says of every head and every MLP, by name, in the unit of `SAYS`.
 
     "patch": the share of the answer that comes back if what the head hands on, or what the MLP
@@ -56,7 +56,7 @@ def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
     """
     units = heads_and_mlps(model.config)
     if how == "patch":
-        return _patched(model, asked, units)
+        return _patch_units(model, asked, units)
     if how == "attribute":
         adds = attribute(model, asked.ids, asked.right, None, asked.wrong).values
         # not of a sublayer that an edit replaced
@@ -72,7 +72,7 @@ def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
     }
 
 
-def _patched(model: Transformer, asked: Asked, units: Sequence[Unit]) -> dict[str, float]:
+def _patch_units(model: Transformer, asked: AskedPrompt, units: Sequence[Unit]) -> dict[str, float]:
     if asked.corrupted is None or asked.wrong is None:
         raise ValueError("to patch takes a corrupted prompt, which has another answer")
     pair = PromptPair(asked.ids, asked.corrupted, asked.right, asked.wrong)
@@ -127,7 +127,7 @@ class Spread:
 
 
 def spread(values_of_prompts: Sequence[Mapping[str, float]], how: How) -> Spread:
-    """What `measured` says of all prompts together; of one at least."""
+    """What `measure_prompt` says of all prompts together; of one at least."""
     units = tuple(values_of_prompts[0])
     return Spread(
         how, units, np.array([[values[name] for name in units] for values in values_of_prompts])

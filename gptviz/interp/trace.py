@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Edit, Record, Transformer
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 
 class Trace(Mapping[str, Tensor]):
@@ -38,7 +38,7 @@ class Trace(Mapping[str, Tensor]):
             return self._values[name]
         except KeyError:
             raise KeyError(
-                f"nothing was recorded as {name!r}{instead(name, self._values)}"
+                f"nothing was recorded as {name!r}{name_known(name, self._values)}"
             ) from None
 
     def __iter__(self) -> Iterator[str]:
@@ -89,19 +89,19 @@ def run(
     if edits:
         touched: set[str] = set()
 
-        def counted(name: str, edit: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        def count_edit(name: str, edit: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
             def apply(value: Tensor) -> Tensor:
                 touched.add(name)
                 return edit(value)
 
             return apply
 
-        tap = Edit({name: counted(name, edit) for name, edit in edits.items()}, record)
+        tap = Edit({name: count_edit(name, edit) for name, edit in edits.items()}, record)
         model(ids, source, tap=tap, logits_at=logits_at)
         if missed := sorted(set(edits) - touched):
             known = run(model, ids, source=source)
             raise ValueError(
-                f"the model computes nothing called {missed[0]!r}{instead(missed[0], known)}"
+                f"the model computes nothing called {missed[0]!r}{name_known(missed[0], known)}"
             )
     else:
         model(ids, source, tap=record, logits_at=logits_at)

@@ -14,14 +14,14 @@ from gptviz.interp.changing import edits as unit_edits
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
 from gptviz.interp.changing.before_after import Guess, guess_and_loss
 from gptviz.interp.changing.before_after import guess as guess_of
-from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, ranked
+from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, rank_changes
 from gptviz.interp.changing.edit import MEAN, Inputs
 from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, most_first, weight
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.changing.strength import STRENGTHS, losses_along
 from gptviz.interp.changing.swaps import SWAP
 from gptviz.interp.changing.weight_edits import WEIGHTS, quantisers
-from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured, spread
+from gptviz.interp.over_prompts import SAYS, AskedPrompt, How, Spread, measure_prompt, spread
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import LabelledArray
 from gptviz.machine import progress
@@ -236,17 +236,17 @@ def corrupted(lm: LoadedModel, ids: Sequence[int], seen: Sequence[int] | None = 
     if lm.card.imported_from is None:
         prompts = one_token_changed(lm.model, read)
     else:
-        texts = with_another_word(lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)]))
+        texts = with_another_word(lm.tokenizer.decode(ids[lm.tokenizer.text_slice(ids)]))
         others = [list(lm.tokenizer.encode(text).ids) for text in texts]
         fitting = [
             tuple(other[len(before) :])
             for other in others
             if len(other) == len(ids) and other[: len(before)] == before
         ]
-        prompts = ranked(lm.model, read, fitting)
+        prompts = rank_changes(lm.model, read, fitting)
     for changed in prompts:
         whole = [*before, *changed]
-        text = lm.tokenizer.decode(whole[lm.tokenizer.inside(whole)])
+        text = lm.tokenizer.decode(whole[lm.tokenizer.text_slice(whole)])
         # Not every row of tokens is what some text is read as.
         if lm.tokenizer.encode(text).ids == whole:
             return text
@@ -302,24 +302,24 @@ def each_prompt(
     """
     if how not in SAYS:
         raise ValueError(f"how is {how!r:.40}; it must be one of {', '.join(SAYS)}")
-    asked = _asked(lm, rows, how)
+    asked = _read_rows(lm, rows, how)
 
-    def values(row: PromptRow, one: Asked) -> dict[str, float]:
+    def values(row: PromptRow, one: AskedPrompt) -> dict[str, float]:
         try:
-            return measured(lm.model, one, how)
+            return measure_prompt(lm.model, one, how)
         except ValueError as error:
             raise ValueError(f"{row.place or repr(row.clean)}: {error}") from None
 
     read = (values(*each) for each in zip(rows, asked, strict=True))
-    yield from progress.each(read, len(rows), "prompt")
+    yield from progress.report_each(read, len(rows), "prompt")
 
 
-def _asked(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
+def _read_rows(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[AskedPrompt]:
     """The rows of a list as this model reads them."""
     require(lm, "decoder", "lists of prompts are for decoders")
     if not rows:
         raise ValueError("the list has no prompts")
-    prompts = list[Asked]()
+    prompts = list[AskedPrompt]()
     wrong = list[str]()
     for row in rows:
         try:
@@ -342,21 +342,21 @@ def _asked(lm: LoadedModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
     return prompts
 
 
-def _asked_one(lm: LoadedModel, row: PromptRow) -> Asked:
+def _asked_one(lm: LoadedModel, row: PromptRow) -> AskedPrompt:
     for text in filter(None, (row.clean, row.corrupted)):
         if (encoding := lm.tokenizer.encode(text)).unknown:
             raise ValueError(encoding.unknown_sentence())
-    right, wrong = (_shown(lm, text) if text else None for text in (row.right, row.wrong))
+    right, wrong = (_token_of(lm, text) if text else None for text in (row.right, row.wrong))
     if row.corrupted:
         prompts = pair(lm, row.clean, row.corrupted, right, wrong)
-        return Asked(prompts.clean, prompts.right, prompts.wrong, prompts.corrupted)
+        return AskedPrompt(prompts.clean, prompts.right, prompts.wrong, prompts.corrupted)
     ids = tuple(lm.seen(lm.encode(row.clean)).tolist())
     if right is None:
         right = likeliest_answers(lm.model, PromptPair(ids, ids, 0, 0))[0]
-    return Asked(ids, right, wrong)
+    return AskedPrompt(ids, right, wrong)
 
 
-def _shown(lm: LoadedModel, text: str) -> int:
+def _token_of(lm: LoadedModel, text: str) -> int:
     """As `lm.token`; also by the visible form of a token."""
     try:
         return lm.token(text)

@@ -21,7 +21,7 @@ from gptviz.model import Transformer
 from gptviz.model.costs.effort import n_parameters
 from gptviz.model.kinds import MODEL_KINDS, Kind, ModelKind
 from gptviz.model.lora import MergedTransformer
-from gptviz.model.precision import STORED, said
+from gptviz.model.precision import STORED, describe_types
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
@@ -156,7 +156,7 @@ class LoadedModel:
         else:
             used = None
         twin = copy(self.original)
-        twin.model = unit_edits.edited(
+        twin.model = unit_edits.edit_model(
             model, every, () if used is None else read_reference(self.original, used)
         )
         twin.changes = every
@@ -172,7 +172,7 @@ class LoadedModel:
             f"<{type(self).__name__} {self.name}{step}: {config.kind}, {n_parameters(self.model):,} "
             "parameters, "
             f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind}), context "
-            f"{config.context_length:,}, {said(self.model)}, on {self.device}>"
+            f"{config.context_length:,}, {describe_types(self.model)}, on {self.device}>"
         )
 
     @property
@@ -435,7 +435,7 @@ def token_of_vocabulary(lm: LoadedModel, text: str | int) -> int:
     if (token := lm.tokenizer.id_of(text)) is not None:
         return token
     read = lm.tokenizer.encode(text)
-    ids = read.ids[lm.tokenizer.inside(read.ids)]
+    ids = read.ids[lm.tokenizer.text_slice(read.ids)]
     if len(ids) == 1 and not read.unknown:
         return ids[0]
     pieces = " · ".join(lm.tokenizer.label(i) for i in ids[:20])

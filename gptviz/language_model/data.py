@@ -12,10 +12,10 @@ from torch import Tensor
 
 from gptviz.data.batches import Batch, Generated
 from gptviz.data.registry import source_from
-from gptviz.data.rows import LONGEST_ROW, bounded, first_batches, held_out_rows, rows_of_text
+from gptviz.data.rows import LONGEST_ROW, bound_rows, first_batches, held_out_rows, rows_of_text
 from gptviz.data.seen import MOST_ROWS, Row, text_rows
 from gptviz.data.seen import data_rows as rows_of_data
-from gptviz.data.trained_on import Share, Trained, followed
+from gptviz.data.trained_on import Share, Trained, count_followers
 from gptviz.generate.rows import write_rows
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
 from gptviz.interp.changing.before_after import guess
@@ -91,7 +91,7 @@ def rows_written(lm: LoadedModel, most: int) -> list[Tensor]:
         starts = torch.tensor(first)[torch.randint(len(first), (count,), generator=draw)]
         written = write_rows(lm.model, starts, length, never=tuple(never))
         _WRITTEN[lm.model] = list(written.cpu())
-    return bounded(_WRITTEN[lm.model], most)
+    return bound_rows(_WRITTEN[lm.model], most)
 
 
 @check_numbers
@@ -177,7 +177,9 @@ def shares_in_data(
         (torch.tensor(prompt), list(map(torch.tensor, some)))
         for prompt, some in _asked_words(lm, sentences, words)
     ]
-    return followed(trained_on(lm), [prompt for prompt, _ in asked], [some for _, some in asked])
+    return count_followers(
+        trained_on(lm), [prompt for prompt, _ in asked], [some for _, some in asked]
+    )
 
 
 @check_numbers
@@ -258,13 +260,13 @@ def _asked_words(
     asked = []
     for sentence in sentences:
         prompt = list(lm.tokenizer.encode(sentence).ids)
-        after = [_after(lm, sentence, prompt, word) for word in words]
+        after = [_tokens_after(lm, sentence, prompt, word) for word in words]
         room = lm.model.config.context_length - max(map(len, after)) + 1
         asked.append((prompt[-max(room, 1) :], after))
     return asked
 
 
-def _after(lm: LoadedModel, sentence: str, prompt: list[int], word: str) -> list[int]:
+def _tokens_after(lm: LoadedModel, sentence: str, prompt: list[int], word: str) -> list[int]:
     """The tokens of a word after a sentence, whose own tokens are `prompt`."""
     is_joined = (
         lm.tokenizer.kind == CharTokenizer.kind or sentence[-1:].isspace() or not word[:1].isalnum()

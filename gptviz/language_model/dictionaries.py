@@ -19,7 +19,7 @@ from gptviz.interp.dictionaries import features as of_features
 from gptviz.interp.dictionaries import fitting
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.dictionaries.fitting import FittedKind
-from gptviz.interp.dictionaries.quality import Quality, measured
+from gptviz.interp.dictionaries.quality import Quality, measure_quality
 from gptviz.interp.held_out import split_rows
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
@@ -29,7 +29,7 @@ from gptviz.runs import fitted
 
 from .core import LoadedModel
 from .data import rows_to_fit, tested_rows
-from .fitted import hash_weights, hashed
+from .fitted import hash_tensors, hash_weights
 from .ranges import check_numbers
 
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over
@@ -82,7 +82,9 @@ def fit_dictionary(
 def keep_dictionary(lm: LoadedModel, fresh: Dictionary, name: str) -> Dictionary:
     """A dictionary of this model, kept under this name and a digest."""
     of_model = replace(fresh, model=hash_weights(lm.original.model))
-    named = replace(of_model, name=fitted.named(name, hashed(b"", of_model.tensors().values())))
+    named = replace(
+        of_model, name=fitted.name_with_digest(name, hash_tensors(b"", of_model.tensors().values()))
+    )
     kept.keep(named)
     return named.to(lm.device)
 
@@ -92,11 +94,11 @@ def dictionaries(lm: LoadedModel) -> list[str]:
     """The names of the dictionaries that were fitted to this model, as it is without edits; the one
     that ships comes first.
     """
-    every = {name: kept.found(name) for name in kept.names()}
+    every = {name: kept.find_dictionary(name) for name in kept.names()}
     fitting = {
         name: each.model
         for name, each in every.items()
-        if each is not None and kept.fits(each, lm.model.config)
+        if each is not None and kept.fits_config(each, lm.model.config)
     }
     return [name for name, model in fitting.items() if model == hash_weights(lm.original.model)]
 
@@ -109,7 +111,7 @@ def open_dictionary(lm: LoadedModel, name: str | None = None) -> Dictionary:
             f"{lm.name} has no dictionary yet: fit one with gptviz dictionary, or "
             "lm.fit_dictionary(block)"
         )
-    return kept.kept(known[0] if name is None else name, lm.model.config).to(lm.device)
+    return kept.dictionary_for(known[0] if name is None else name, lm.model.config).to(lm.device)
 
 
 @check_numbers
@@ -141,11 +143,11 @@ def feature_attribution(
     against: str | int | None = None,
 ) -> LabelledArray:
     """What each active feature of a dictionary adds to the logit of a token, and what the
-    dictionary misses, [part]: see `gptviz.interp.dictionaries.features.added`.
+    dictionary misses, [part]: see `gptviz.interp.dictionaries.features.direct_effects`.
     """
     ids, _ = lm.inputs(prompt)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
-    return of_features.added(
+    return of_features.direct_effects(
         lm.model, ids.tolist(), open_dictionary(lm, dictionary), chosen, position, other
     )
 
@@ -164,7 +166,7 @@ def dictionary_quality(
         held_out = _held_out(lm)
     else:
         held_out = _split(lm, text)[1]
-    return measured(lm.model, open_dictionary(lm, dictionary), held_out)
+    return measure_quality(lm.model, open_dictionary(lm, dictionary), held_out)
 
 
 @check_numbers
@@ -191,8 +193,8 @@ def read_dictionary(lm: LoadedModel, folder: str | Path, name: str | None = None
     """
     folder = Path(folder).absolute()
     config = lm.model.config
-    foreign = Dictionary(**sae_lens.read(folder, centres=config.norm == "layernorm"))
-    if not kept.fits(foreign, config):
+    foreign = Dictionary(**sae_lens.read_folder(folder, centres=config.norm == "layernorm"))
+    if not kept.fits_config(foreign, config):
         raise ValueError(
             f"{folder.name} reads vectors of {foreign.encoder.shape[1]:,} numbers after block "
             f"{foreign.block}; {lm.name} has "

@@ -55,11 +55,11 @@ def fitted_lens(
     """
     lm = lm.original
     if kept is not None:
-        return kept_lens(lm, kept).over(lm.model, rows_to_fit(lm, text, MOST_TOKENS))
+        return kept_lens(lm, kept).measure_over(lm.model, rows_to_fit(lm, text, MOST_TOKENS))
     name = _name_of_lens(lm, kind, text)
     with suppress(ValueError):
         lens = kept_lens(lm, name)
-        if fitted.lasts(name):
+        if fitted.is_kept(name):
             return lens
         return _kept_as(lens)
     return _kept_as(
@@ -102,7 +102,7 @@ def kept_lens(lm: LoadedModel, name: str) -> FittedLens:
     """The lens that was fitted to this model, or read, and is kept under this name."""
     # not a path, which a link may have made up
     if re.fullmatch("[0-9a-f]{32}", name):
-        tensors = fitted.kept(name)
+        tensors = fitted.kept_tensors(name)
     else:
         tensors = {}
     tokens, per_number = tensors.pop("support", torch.tensor([0, math.nan])).tolist()
@@ -134,7 +134,7 @@ def read_lens(lm: LoadedModel, path: str | Path) -> str:
     path = Path(path)
     config = lm.model.config
     every = layers(lm.model.config)
-    maps, biases, target = published_lenses.read(path, lenses.MOST_BYTES)
+    maps, biases, target = published_lenses.read_lens(path, lenses.MOST_BYTES)
     size = len(next(iter(maps.values())))
     last = len(every) - 1
     ends = {every[row].block: row for row in ends_of_blocks(every)[1:]}
@@ -211,11 +211,11 @@ def probe(lm: LoadedModel, label: str, text: str | None = None) -> Probed:
             "table" a CSV table with the columns text and label: each label is that of the last
             token of its text.
     """
-    rows, labels = _labelled(lm, label, text)
+    rows, labels = _label_rows(lm, label, text)
     return probes.probe(lm.model, rows, labels, label=probe_labels(lm)[label])
 
 
-def _labelled(
+def _label_rows(
     lm: LoadedModel, label: str, text: str | None
 ) -> tuple[Sequence[Tensor], list[list[str | None]]]:
     """The rows that are read, and of each the labels of its tokens."""
@@ -256,7 +256,7 @@ def label_direction(
         block: as in `direction`.
     """
     lm = lm.original
-    read, labels = _labelled(lm, label, text)
+    read, labels = _label_rows(lm, label, text)
     flat = [one for row in labels for one in row]
     streams = probes.streams(lm.model, read, np.array([one is not None for one in flat]))
     begun = [number for row in beginnings(row.tolist() for row in read) for number in row]
@@ -271,9 +271,11 @@ def label_direction(
     ]
     every = torch.from_numpy(streams[after]).transpose(0, 1)
     has = torch.tensor([one == value for one in flat if one is not None])
-    called = fitted.named(f"{label}-{value}", _digest(lm, "label", label, value, text, str(block)))
+    called = fitted.name_with_digest(
+        f"{label}-{value}", _digest(lm, "label", label, value, text, str(block))
+    )
     found = directions.contrast(every[has], every[~has], texts=(texts[0], texts[1]))
-    return _kept(lm, called, *found, block)
+    return _keep_direction(lm, called, *found, block)
 
 
 @check_numbers
@@ -300,17 +302,17 @@ def direction(
     """
     lm = lm.original
     found_by = repr((tuple(toward), tuple(away), block, how))
-    called = fitted.named(name, _digest(lm, found_by))
-    if (known := directions.found(called)) is not None:
+    called = fitted.name_with_digest(name, _digest(lm, found_by))
+    if (known := directions.find_direction(called)) is not None:
         return known
     rows = [[lm.seen(lm.encode(text)) for text in texts] for texts in (toward, away)]
-    every = directions.ends(lm.model, [*rows[0], *rows[1]]).float().cpu()
+    every = directions.stream_at_ends(lm.model, [*rows[0], *rows[1]]).float().cpu()
     lists = every[: len(toward)], every[len(toward) :]
     read = [[tuple(row.tolist()) for row in some] for some in rows]
-    return _kept(lm, called, *directions.contrast(*lists, how, (read[0], read[1])), block)
+    return _keep_direction(lm, called, *directions.contrast(*lists, how, (read[0], read[1])), block)
 
 
-def _kept(
+def _keep_direction(
     lm: LoadedModel, name: str, vectors: Tensor, separation: Tensor, block: int | None
 ) -> Direction:
     """The direction with these vectors [block, d_model], which is kept; it acts after this block,
@@ -341,11 +343,11 @@ def hash_weights(model: Transformer, before: bytes = b"") -> str:
     versions = [tensor._version for tensor in tensors]
     known = _HASHES.setdefault(model, {})
     if known.get(before, (None, ""))[0] != versions:
-        known[before] = versions, hashed(before, tensors)
+        known[before] = versions, hash_tensors(before, tensors)
     return known[before][1]
 
 
-def hashed(said: bytes, tensors: Iterable[Tensor]) -> str:
+def hash_tensors(said: bytes, tensors: Iterable[Tensor]) -> str:
     """The SHA-256 of some bytes and of the numbers of tensors."""
     digest = hashlib.sha256(said)
     for tensor in tensors:

@@ -24,7 +24,7 @@ from . import dictionaries as of_dictionaries
 from . import over_training as of_training
 from .core import LoadedModel
 from .old_names import find_old
-from .opening import opened
+from .opening import open_parts
 
 
 class LanguageModel(LoadedModel):
@@ -176,4 +176,4 @@ def load(
         TypeError: `name` is neither a text nor a `Path`.
         ValueError: there is no such device or precision.
     """
-    return LanguageModel(*opened(name, device, step, precision))
+    return LanguageModel(*open_parts(name, device, step, precision))

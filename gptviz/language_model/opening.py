@@ -14,7 +14,7 @@ from gptviz.runs.card import Card
 from gptviz.text import Tokenizer
 
 
-def opened(
+def open_parts(
     name: str | Path, device: str | None, step: int | None, precision: str
 ) -> tuple[str, Transformer, Tokenizer, Card, int | None, str]:
     """What a `LoadedModel` is made of, its name first: see `load`."""
@@ -29,15 +29,15 @@ def opened(
         if not os.path.lexists(folder):
             raise checkpoints.CheckpointError(f"there is no file and no folder at {name}")
         if step is None and (found := imports.in_place(folder, on, precision)) is not None:
-            return *_whole(found), None, precision
+            return *_open_checkpoint(found), None, precision
     else:
         folder = folder_called(name)
-        if name in checkpoints.hidden():
+        if name in checkpoints.hidden_checkpoints():
             warn_caller(checkpoints.about_hiding(name, folder))
-    return *_whole(checkpoints.load(folder, on, step, precision)), step, precision
+    return *_open_checkpoint(checkpoints.load(folder, on, step, precision)), step, precision
 
 
-def _whole(found: checkpoints.Checkpoint) -> tuple[str, Transformer, Tokenizer, Card]:
+def _open_checkpoint(found: checkpoints.Checkpoint) -> tuple[str, Transformer, Tokenizer, Card]:
     return found.name, found.model, found.tokenizer, found.card
 
 

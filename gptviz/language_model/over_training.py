@@ -12,13 +12,13 @@ from gptviz.interp.over_training.measures import (
     MeasureQuestion,
     measure_named,
 )
-from gptviz.interp.units.head_scores import scored
+from gptviz.interp.units.head_scores import scored_tokens
 from gptviz.machine import progress
 from gptviz.runs import checkpoints
 
 from . import data, units
 from .core import LoadedModel, token_of_vocabulary
-from .opening import opened
+from .opening import open_parts
 from .ranges import check_numbers
 from .reading import clock_of
 
@@ -42,10 +42,12 @@ def over_training(
             random tokens without one. For an encoder–decoder its source: the decoder reads the
             answer of this model, the same at every snapshot.
     """
-    return History.of(*_followed(lm, measure, MeasureQuestion(prompt or "", token, against)))
+    return History.from_values(
+        *_follow_measure(lm, measure, MeasureQuestion(prompt or "", token, against))
+    )
 
 
-def _followed(
+def _follow_measure(
     lm: LoadedModel, name: str, question: MeasureQuestion
 ) -> tuple[Measure, dict[int, dict[str, float]]]:
     chosen = measure_named(name, lm.model.config.kind)
@@ -55,19 +57,19 @@ def _followed(
             f"{lm.name} has no snapshots of its training: train one that keeps some, with "
             "--snapshots"
         )
-    reads = given(lm, chosen, question)
+    reads = measure_input(lm, chosen, question)
 
     def values(step: int) -> tuple[int, dict[str, float]]:
-        snapshot = type(lm)(*opened(lm.name, str(lm.device), step, lm.precision)).edited(
+        snapshot = type(lm)(*open_parts(lm.name, str(lm.device), step, lm.precision)).edited(
             *lm.edits, text=lm.edit_text
         )
         return step, chosen.compute(snapshot.model, reads)
 
-    return chosen, dict(progress.each(map(values, steps), len(steps), "snapshot"))
+    return chosen, dict(progress.report_each(map(values, steps), len(steps), "snapshot"))
 
 
 @check_numbers
-def given(lm: LoadedModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
+def measure_input(lm: LoadedModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
     """What a measure reads at every snapshot of this model."""
     needs = measure.needs
     config = lm.model.config
@@ -128,7 +130,7 @@ def given(lm: LoadedModel, measure: Measure, question: MeasureQuestion) -> Measu
     if needs == "texts for heads":
         return MeasureInput(
             source=read,
-            texts=scored(ids, config),
+            texts=scored_tokens(ids, config),
             repeats=None if crosses else units.repeats_of(lm),
         )
     if needs == "a token" and crosses:

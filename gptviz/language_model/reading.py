@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from gptviz.data.classification import padded
+from gptviz.data.classification import pad_texts
 from gptviz.interp.compare import Compared, Side
 from gptviz.interp.compare import next_token as both_next
 from gptviz.interp.explaining import context_use as use
@@ -29,10 +29,10 @@ from gptviz.interp.reading.lens import lens as compute_lens
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.interp.reading.stream import stream as compute_stream
 from gptviz.interp.units.head_scores import Stack
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
 from gptviz.model import Transformer
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.settings.fields import check_number, whole
+from gptviz.settings.fields import check_number, whole_number
 from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
@@ -62,7 +62,7 @@ def attention(
     queries = source if stack == "encoder" else ids
     names = attending.QUERY, attending.KEY
     if stack == "cross":
-        seen = cross_attention.read(model, source, ids).cross
+        seen = cross_attention.read_translation(model, source, ids).cross
         names = cross_attention.WRITES, cross_attention.SOURCE
     else:
         beside = source if stack == "decoder" else []
@@ -76,7 +76,7 @@ def attention(
             shares[:, hidden] = np.nan
 
     tokens = [tuple(map(lm.tokenizer.label, some)) for some in (queries, keys)]
-    heads = numbered("block", len(values)), numbered("head", seen.n_head)
+    heads = number_axis("block", len(values)), number_axis("head", seen.n_head)
     axes = (*heads, *map(Axis, names, tokens))
     return LabelledArray(values, axes, attending.UNIT)
 
@@ -142,7 +142,7 @@ def probabilities(lm: LoadedModel, texts: Sequence[str]) -> Float64Array:
     """
     config = lm.model.config
     return label_probabilities(
-        lm.model, padded(lm.tokenizer, texts, config.context_length, config.padding)
+        lm.model, pad_texts(lm.tokenizer, texts, config.context_length, config.padding)
     )
 
 
@@ -211,9 +211,9 @@ def course(
         follow: a token that is followed too, whether it is likely or not.
     """
     for name, at, among in (("layer", layer, lens.layers), ("index", index, lens.positions)):
-        check_number(whole(-len(among), len(among) - 1), name, at)
+        check_number(whole_number(-len(among), len(among) - 1), name, at)
     if follow is not None:
-        check_number(whole(0, lm.tokenizer.vocab_size - 1), "follow", follow)
+        check_number(whole_number(0, lm.tokenizer.vocab_size - 1), "follow", follow)
     return compute_course(lm.model, lens, layer, index, lm.tokenizer.labels(), follow=follow)
 
 
@@ -246,7 +246,7 @@ def context_use(
     the last guess: see `gptviz.interp.explaining.context_use`, also for `how` a token is left out.
     """
     ids = lm.seen(lm.encode(prompt)).tolist()
-    kept = lm.tokenizer.inside(ids).start
+    kept = lm.tokenizer.text_slice(ids).start
     if last is not None:
         ids = [*ids[:kept], *ids[kept:][-last:]]
     return use.context_use(lm.model, use.with_guess(lm.model, ids), how, kept)
@@ -324,7 +324,7 @@ def waves(lm: LoadedModel) -> clock.ClockWaves:
     model = lm.model
     task = clock_of(lm)
     powers = clock.powers(model, task)
-    used = clock.used(powers)
+    used = clock.used_frequencies(powers)
     others = set(range(1, task.modulus // 2 + 1)) - set(used)
     whole, with_used, with_others = (
         clock.accuracy(model, task, kept) for kept in (None, used, others)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from gptviz.figures.kit.format import brief, percent, signed
+from gptviz.figures.kit.format import brief, format_signed, percent
 from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.changing.edits import edit_unit, edited_by_each
-from gptviz.interp.explaining.attribution import attributed, stream_at
+from gptviz.interp.explaining.attribution import attribute_logit, stream_at
 from gptviz.interp.reading.lens import course
 from gptviz.interp.reading.lens import lens as compute_lens
 from gptviz.interp.units.head_scores import SCORES, head_scores
@@ -66,9 +66,16 @@ def scan(lm: LoadedModel, prompt: str) -> tuple[Finding, ...]:
     """
     require(lm, "decoder", "only a decoder is scanned")
     ids = lm.inputs(prompt)[0].tolist()
-    parts = (_kinds_of_heads(lm), _guess(lm, prompt, ids), _decided(lm, ids), _needed(lm, ids))
+    parts = (
+        _kinds_of_heads(lm),
+        _guess(lm, prompt, ids),
+        _deciding_layer(lm, ids),
+        _needed_head(lm, ids),
+    )
     findings = [
-        finding for part in progress.each(iter(parts), len(parts), "look") for finding in part
+        finding
+        for part in progress.report_each(iter(parts), len(parts), "look")
+        for finding in part
     ]
     return tuple(
         sorted(
@@ -111,7 +118,7 @@ def _kinds_of_heads(lm: LoadedModel) -> Iterator[Finding]:
         head = Unit("attention", int(block), int(index))
         value = float(scores[block, index])
         sentence = (
-            f"{_upper(head.title)} {does}: with {percent(value)} of its attention, the middle "
+            f"{_capital_first(head.title)} {does}: with {percent(value)} of its attention, the middle "
             f"head with {percent(usual)}."
         )
         query = (
@@ -131,7 +138,7 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     order = stream.logits.argsort(descending=True).tolist()
     token = order[0]
     other = rival(lm, prompt, order[0])
-    attribution = attributed(stream, token, order[1] if other is None else other)
+    attribution = attribute_logit(stream, token, order[1] if other is None else other)
     heads = sorted(
         (part for part in attribution.parts if part.name in attribution.sources),
         key=lambda part: -part.value,
@@ -154,13 +161,13 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
         else:
             strength = 0.0
         sentence = (
-            f"{_upper(part.title)} adds {signed(part.value)} to the logit of {names}, which is "
+            f"{_capital_first(part.title)} adds {format_signed(part.value)} to the logit of {names}, which is "
             f"{brief(attribution.logit)}."
         )
         yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
 
 
-def _decided(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
+def _deciding_layer(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     """The layer that raises the probability of the final guess most."""
     lens = compute_lens(lm.model, ids, last=1)
     if len(lens.layers) < 2:
@@ -173,14 +180,14 @@ def _decided(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     after = float(risen[layer])
     label = lm.tokenizer.label(int(lens.top[-1, 0, 0]))
     sentence = (
-        f"{_upper(lens.layers[layer].title)} decides: “{label}” goes from {percent(before)} to "
+        f"{_capital_first(lens.layers[layer].title)} decides: “{label}” goes from {percent(before)} to "
         f"{percent(after)} there."
     )
     query = (("layer", lens.layers[layer].name), ("position", str(len(ids) - 1)))
     yield Finding("lens", query, sentence, after, before, after - before)
 
 
-def _needed(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
+def _needed_head(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     """The head without which the likeliest token loses most of its probability, where all heads are
     tried quickly.
     """
@@ -202,5 +209,5 @@ def _needed(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     yield Finding("switch_off", (("edits", head.name),), sentence, after, before, before - after)
 
 
-def _upper(text: str) -> str:
+def _capital_first(text: str) -> str:
     return text[:1].upper() + text[1:]

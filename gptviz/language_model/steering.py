@@ -91,11 +91,11 @@ def steer(
             f"attention is frozen for at most {MOST_FROZEN:,} tokens, and the prompt has "
             f"{len(ids):,}: shorten it"
         )
-    found = directions.kept(direction, lm.model.config)
+    found = directions.open_direction(direction, lm.model.config)
     patterns = _patterns(lm, ids) if frozen else {}
     strengths = sorted({*STRENGTHS, strength})
     with progress.part(0, 2, doing="next tokens"):
-        logits = [_next(at, ids, patterns) for at in _at(lm, found, strengths)]
+        logits = [_next_logits(at, ids, patterns) for at in _steer_models(lm, found, strengths)]
     # [vocabulary, strength]
     values = np.stack([each.softmax(-1).double().numpy(force=True) for each in logits], axis=1)
     leading = list(dict.fromkeys(values.argsort(axis=0)[::-1][:2].ravel().tolist()))[:MOST_NAMED]
@@ -104,10 +104,10 @@ def steer(
         Axis("strength", tuple(f"{at:g}" for at in strengths)),
     )
     texts = list[str]()
-    for done, at in enumerate(_at(lm, found, (-strength, 0, strength))):
+    for done, at in enumerate(_steer_models(lm, found, (-strength, 0, strength))):
         with progress.part(3 + done, 6, doing="writing"):
             texts.append(
-                _written(lm, at, ids, max_new_tokens)
+                _write_steered(lm, at, ids, max_new_tokens)
                 if frozen
                 else generate(at, prompt, max_new_tokens, temperature=0)
             )
@@ -121,10 +121,10 @@ def steer(
 def _patterns(lm: LoadedModel, ids: Tensor) -> Mapping[str, Callable[[Tensor], Tensor]]:
     """The edits that put the patterns of all heads over `ids` [T] in the place of others."""
     kept = run(lm.model, ids[None], ["*.pattern"], logits_at=slice(-1, None))
-    return {name: _always(pattern) for name, pattern in kept.items()}
+    return {name: _fixed_pattern(pattern) for name, pattern in kept.items()}
 
 
-def _next(
+def _next_logits(
     at: LoadedModel, ids: Tensor, patterns: Mapping[str, Callable[[Tensor], Tensor]]
 ) -> Tensor:
     """The logits after the last of `ids` [T] with these patterns: [vocab_size]."""
@@ -133,15 +133,15 @@ def _next(
     ][0, -1]
 
 
-def _written(lm: LoadedModel, at: LoadedModel, ids: Tensor, most: int) -> str:
+def _write_steered(lm: LoadedModel, at: LoadedModel, ids: Tensor, most: int) -> str:
     """What the steered model `at` writes after `ids` [T], always with the likeliest token. At each
     step attention looks where it looks in `lm`. As in `generate`, an end token or the end of a task
     ends it.
     """
     written = list[int]()
     never = list(lm.tokenizer.unused_ids)
-    for _ in progress.each(iter(range(most := to_write(lm, len(ids), most))), most, "token"):
-        logits = _next(at, ids, _patterns(lm, ids)).clone()
+    for _ in progress.report_each(iter(range(most := to_write(lm, len(ids), most))), most, "token"):
+        logits = _next_logits(at, ids, _patterns(lm, ids)).clone()
         logits[never] = -torch.inf
         token = logits.argmax()
         if int(token) in end_tokens(lm):
@@ -151,16 +151,18 @@ def _written(lm: LoadedModel, at: LoadedModel, ids: Tensor, most: int) -> str:
     return lm.tokenizer.continuation(written)
 
 
-def _at(lm: LoadedModel, direction: Direction, strengths: Sequence[float]) -> list[LoadedModel]:
+def _steer_models(
+    lm: LoadedModel, direction: Direction, strengths: Sequence[float]
+) -> list[LoadedModel]:
     return [lm.edited(direction * strength) for strength in strengths]
 
 
-def _always(pattern: Tensor) -> Callable[[Tensor], Tensor]:
+def _fixed_pattern(pattern: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda _: pattern
 
 
 @check_numbers
-def turned(
+def count_turned(
     lm: LoadedModel,
     direction: str | Direction,
     toward: Sequence[str],
@@ -176,7 +178,9 @@ def turned(
         raise ValueError(f"{len(toward):,} and {len(away):,} texts are no pairs")
     pairs = held_out_pairs(lm, toward, away)
     start, goal = ([pair[side] for pair in pairs] for side in ((1, 0) if strength > 0 else (0, 1)))
-    (with_it,) = _at(lm, directions.kept(direction, lm.model.config), (strength,))
+    (with_it,) = _steer_models(
+        lm, directions.open_direction(direction, lm.model.config), (strength,)
+    )
     plain = _guesses(lm, start)
     aim = _guesses(lm, goal)
     now = _guesses(with_it, start)
@@ -211,14 +215,14 @@ def read_direction(lm: LoadedModel, path: str | Path) -> Direction:
     """
     path = Path(path)
     count = lm.model.config.n_layer
-    vectors = control_vectors.read(path)
+    vectors = control_vectors.read_vectors(path)
     digest = sha256(
         b"".join(
             f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())
         )
     )
     direction = Direction(
-        fitted.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan)
+        fitted.name_with_digest(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan)
     )
     directions.require_fit(direction, lm.model.config)
     directions.keep(direction)
@@ -231,5 +235,7 @@ def write_direction(lm: LoadedModel, direction: str | Direction, path: str | Pat
     0, so in its eyes the file has none: a ValueError if the direction acts only there.
     """
     control_vectors.write(
-        Path(path).absolute(), directions.kept(direction, lm.model.config).vectors, lm.name
+        Path(path).absolute(),
+        directions.open_direction(direction, lm.model.config).vectors,
+        lm.name,
     )

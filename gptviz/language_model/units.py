@@ -18,7 +18,13 @@ from gptviz.interp.units import head_weights
 from gptviz.interp.units import neurons as of_neurons
 from gptviz.interp.units.activity import Activity, Observable, observe
 from gptviz.interp.units.head_activity import HeadSide, observable_heads
-from gptviz.interp.units.head_scores import HeadScores, Stack, scored, scores_of_stack, stacks_of
+from gptviz.interp.units.head_scores import (
+    HeadScores,
+    Stack,
+    scored_tokens,
+    scores_of_stack,
+    stacks_of,
+)
 from gptviz.interp.units.head_scores import repeated_tokens as draw_repeated_tokens
 from gptviz.interp.units.head_weights import HeadInput, copying
 from gptviz.interp.units.neurons import observable_neurons
@@ -102,7 +108,7 @@ def observable(lm: LoadedModel, layer: str, side: HeadSide = "query") -> Observa
 def promoted(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
     """The tokens whose logits a neuron or a feature, such as "blocks.1.mlp.neuron.17", raises most,
     then those that it lowers most, the lowest last: `most` of each. How much an activation of 1
-    adds: see `gptviz.interp.units.neurons.promoted`.
+    adds: see `gptviz.interp.units.neurons.promoted_tokens`.
     """
     of = unit(name, lm.model.config)
     if of.is_neuron:
@@ -110,7 +116,7 @@ def promoted(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
     else:
         read, feature = _feature(lm, name)
         written = read.decoder[feature]
-    values = of_neurons.promoted(lm.model, written)
+    values = of_neurons.promoted_tokens(lm.model, written)
     order = np.argsort(-values, kind="stable").tolist()
     most = min(most, len(order) // 2)
     some = [*order[:most], *order[len(order) - most :]]
@@ -145,18 +151,18 @@ def unit_set(lm: LoadedModel, prompt: str, name: str, value: float, top: int = 5
 @check_numbers
 def nearest_features(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
     """The features of the same dictionary that write most alike, [feature]: see
-    `gptviz.interp.dictionaries.features.nearest`.
+    `gptviz.interp.dictionaries.features.nearest_features`.
     """
-    return of_features.nearest(*_feature(lm, name), most)
+    return of_features.nearest_features(*_feature(lm, name), most)
 
 
 @check_numbers
 def written_by(lm: LoadedModel, prompt: str, name: str) -> LabelledArray:
     """What each part of the model adds to the activation of a feature, [part], at the token of
-    `prompt` where that is highest: see `gptviz.interp.dictionaries.features.written`.
+    `prompt` where that is highest: see `gptviz.interp.dictionaries.features.written_by_parts`.
     """
     ids, _ = lm.inputs(prompt)
-    at, values = of_features.written(lm.model, ids, *_feature(lm, name))
+    at, values = of_features.written_by_parts(lm.model, ids, *_feature(lm, name))
     return replace(values, unit=f"added, at {lm.tokenizer.label(int(ids[at]))}")
 
 
@@ -239,7 +245,7 @@ def head_scores(
     if held_out:
         scores = scoring.scores_over_texts(model, rows(lm, most=held_out), repeats)
         if stack == "decoder" and lm.model.config.kind != "classifier":
-            scores = scores.including(copying=copying(lm.model))
+            scores = scores.with_scores(copying=copying(lm.model))
     else:
         scores = scores_of_stack(lm.model, stack, *_read_by_heads(lm, prompt), repeats)
     if losses:
@@ -267,7 +273,7 @@ def _read_by_heads(lm: LoadedModel, prompt: str | None) -> tuple[Tensor, Tensor 
     if prompt is None:
         return repeated_tokens(lm), None
     ids, source = lm.inputs(prompt)
-    read = scored(ids, lm.model.config)[None]
+    read = scored_tokens(ids, lm.model.config)[None]
     return read, None if source is None else source[None]
 
 

@@ -22,7 +22,7 @@ from gptviz.generate.speculation import (
 )
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 from gptviz.text import Tokenizer
 
 from .core import LoadedModel, decode_answer, end_tokens, special_tokenizer
@@ -54,7 +54,7 @@ def sequence_length(lm: LoadedModel) -> int | None:
     task = lm.task
     if task is None:
         return None
-    return task.whole
+    return task.sequence_length
 
 
 @check_numbers
@@ -99,7 +99,8 @@ def generate(
     else:
         most = to_write(lm, grown.prompt_length, max_new_tokens)
     tokens = [
-        int(step.tokens[0]) for step in progress.each(until_drawn(grown, ends), most, "token")
+        int(step.tokens[0])
+        for step in progress.report_each(until_drawn(grown, ends), most, "token")
     ]
     return lm.tokenizer.continuation(without_end(tokens, ends)[0])
 
@@ -159,7 +160,7 @@ def speculation(
         proposes: Drafter = LookupDrafter(lm.tokenizer.vocab_size)
     else:
         _check_continues(drafter)
-        if _used(drafter.tokenizer) != _used(lm.tokenizer):
+        if _used_labels(drafter.tokenizer) != _used_labels(lm.tokenizer):
             sizes = f"{drafter.tokenizer.vocab_size:,} and {lm.tokenizer.vocab_size:,} tokens"
             raise ValueError(
                 f"{drafter.name} cannot draft for {lm.name}: their vocabularies differ ({sizes})"
@@ -174,7 +175,7 @@ def speculation(
     )
 
 
-def _used(tokenizer: Tokenizer) -> list[str]:
+def _used_labels(tokenizer: Tokenizer) -> list[str]:
     """The visible forms of the tokens, without the unused ones at the end."""
     return tokenizer.labels()[: tokenizer.vocab_size - len(tokenizer.unused_ids)]
 
@@ -243,6 +244,6 @@ def _sampling(settings: Mapping[str, Any]) -> Sampling:
     for name in settings:
         if name not in known:
             raise TypeError(
-                f"{name!r:.40} is no setting of how tokens are drawn{instead(name, known)}"
+                f"{name!r:.40} is no setting of how tokens are drawn{name_known(name, known)}"
             )
     return Sampling(**settings)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gptviz.text.visible_form import visible
+from gptviz.text.visible_form import visible_form
 
-from .expression import ExpressionError, computed
+from .expression import ExpressionError, compute_expression
 from .lesson import EXPRESSION, Question
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -53,7 +53,7 @@ class Answer:
                 return f"{value:,.0f} {question.unit}".strip()
             return f"{value:.4g} {question.unit}".strip()
         if question.kind == "token":
-            return f"“{visible(value)}”"
+            return f"“{visible_form(value)}”"
         if len(question.state) > 1:
             return ", ".join(
                 f"{name} {chosen}" for name, chosen in question.in_address(value).items()
@@ -65,7 +65,7 @@ def answer_to(question: Question, functions: Functions) -> Answer:
     """The answer that the model gives; an ExpressionError if there is none, or it is no number or
     option as the question asks.
     """
-    value = computed(question.answer, functions)
+    value = compute_expression(question.answer, functions)
     if question.kind == "number":
         if (
             isinstance(value, bool)
@@ -83,14 +83,16 @@ def answer_to(question: Question, functions: Functions) -> Answer:
     return Answer(text, question)
 
 
-def filled(text: str, functions: Functions) -> str:
+def fill_text(text: str, functions: Functions) -> str:
     """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its escaped value,
     or an ExpressionError.
     """
-    return EXPRESSION.sub(lambda found: _plain(computed(found[1], functions)), text)
+    return EXPRESSION.sub(
+        lambda found: _format_value(compute_expression(found[1], functions)), text
+    )
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, float):
         text = f"{value:.4g}"
     elif isinstance(value, list):

@@ -11,10 +11,10 @@ from typing import Any
 
 from gptviz.machine.location import page_names
 from gptviz.runs import checkpoints
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 from .answering import answer_to
-from .expression import ExpressionError, compared, computed
+from .expression import ExpressionError, compared_values, compute_expression
 from .lesson import Lesson, LessonStep, PageState, Question
 from .library import Library
 from .pictures import NEEDED, left_behind
@@ -85,17 +85,17 @@ def _of_step(
             yield next(named, page.lines.get("open", 1)), problem
     for line, expression in step.values:
         try:
-            computed(expression, functions)
+            compute_expression(expression, functions)
         except ExpressionError as error:
             yield line, f"a value in its text cannot be computed: {error}"
     for line, picture in left_behind(step):
         yield line, f"the picture {picture!r:.80} does not go with the lesson: it must be {NEEDED}"
     for claim in step.claims:
         try:
-            value = computed(claim.expression, functions)
+            value = compute_expression(claim.expression, functions)
             if value is False:
                 sides = " and ".join(
-                    f"{side!r:.80}" for side in compared(claim.expression, functions)
+                    f"{side!r:.80}" for side in compared_values(claim.expression, functions)
                 )
             else:
                 sides = ""
@@ -152,7 +152,7 @@ def faults_of_page(page: PageState) -> list[str]:
     from gptviz.streamlit_internals import run_page
 
     if page.page not in page_names():
-        return [f"there is no page {page.page!r:.40}{instead(page.page, page_names())}"]
+        return [f"there is no page {page.page!r:.40}{name_known(page.page, page_names())}"]
     try:
         ran = run_page(page.page, page.query, PATIENCE)
     except RuntimeError as error:

@@ -17,7 +17,7 @@ from simpleeval import FunctionNotDefined, InvalidExpression, NameNotDefined, Si
 
 from gptviz.machine.bounded import SURROGATE
 from gptviz.machine.errors import reason_of
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 LONGEST = 1_000  # characters
 DEEPEST = 60  # parts within parts
@@ -42,7 +42,7 @@ class ExpressionError(ValueError):
 def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The same operator, only for numbers: a text that is multiplied could fill the memory."""
 
-    def computed(*numbers: Any) -> Any:
+    def compute_number(*numbers: Any) -> Any:
         if any(
             isinstance(number, bool) or not isinstance(number, int | float) for number in numbers
         ):
@@ -55,7 +55,7 @@ def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
             raise ExpressionError("a number is too large")
         return result
 
-    return computed
+    return compute_number
 
 
 _ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
@@ -90,7 +90,7 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]
         )
 
 
-def parsed(text: str) -> ast.expr:
+def parse_expression(text: str) -> ast.expr:
     """The tree of an expression. An ExpressionError if it is too long or too deep, or no
     expression.
     """
@@ -122,7 +122,7 @@ def parsed(text: str) -> ast.expr:
     return tree
 
 
-def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
+def compute_expression(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
     """The value of an expression: a number, a text, true or false, or a list of them; `functions`
     are those that it may call, by name.
 
@@ -130,7 +130,7 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
         ExpressionError: it cannot be read, calls something else, a function refuses its arguments,
             or the result has a number that is not finite or half of a character.
     """
-    value = _value(parsed(text), functions)
+    value = _value(parse_expression(text), functions)
     values = [value]
     while values:
         match values.pop():
@@ -148,11 +148,11 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
     return value
 
 
-def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
+def compared_values(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
     """The values that an expression compares, from left to right, if it compares any; an
-    ExpressionError as in `computed`.
+    ExpressionError as in `compute_expression`.
     """
-    tree = parsed(text)
+    tree = parse_expression(text)
     if isinstance(tree, ast.Compare):
         sides = [tree.left, *tree.comparators]
     else:
@@ -168,7 +168,7 @@ def _value(tree: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
     except FunctionNotDefined as error:
         name = str(error.func_name)
         raise ExpressionError(
-            f"there is no function {name!r:.40}{instead(name, sorted(functions))}"
+            f"there is no function {name!r:.40}{name_known(name, sorted(functions))}"
         ) from None
     except NameNotDefined as error:
         needs = "a text must stand in quotes, and a function has its brackets"

@@ -45,9 +45,9 @@ from markdown_it.token import Token
 
 from gptviz.machine.bounded import SURROGATE, read_regular
 from gptviz.machine.errors import reason_of
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
-from .expression import ExpressionError, parsed
+from .expression import ExpressionError, parse_expression
 
 LARGEST_FILE = 200_000  # bytes
 MOST_STEPS = 40
@@ -229,7 +229,7 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
     steps = tuple(_steps(text, file, first))
     level = settings.text("level", "")
     if level and level not in LEVELS:
-        raise settings.error(f"its level is {level!r:.40}{instead(level, LEVELS)}", "level")
+        raise settings.error(f"its level is {level!r:.40}{name_known(level, LEVELS)}", "level")
     lesson = Lesson(
         name=name,
         title=settings.text("title"),
@@ -262,7 +262,7 @@ def _check_steps(lesson: Lesson, file: str, first: int) -> None:
             )
     for index, line, expression in lesson.expressions:
         try:
-            parsed(expression)
+            parse_expression(expression)
         except ExpressionError as error:
             raise LessonError(f"{file}, line {line}, step {index + 1}: {error}") from None
 
@@ -323,7 +323,7 @@ def _fields(text: str, place: _Place) -> _Fields:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise LessonError(
-            f"{replace(place, line=place.line + (mark.line if mark else 0))}: {_why(error)}"
+            f"{replace(place, line=place.line + (mark.line if mark else 0))}: {_explain_error(error)}"
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise LessonError(f"{place}: {' '.join(str(error).split())[:200]}") from None
@@ -343,7 +343,7 @@ def _fields(text: str, place: _Place) -> _Fields:
     return fields
 
 
-def _why(error: yaml.MarkedYAMLError) -> str:
+def _explain_error(error: yaml.MarkedYAMLError) -> str:
     """The message of YAML about a mistake, and a way to correct it."""
     message = " ".join(str(error.problem or error).split())[:160]
     if message == NO_CHARACTER:
@@ -387,7 +387,7 @@ class _Fields:
             raise self.error(f"'{name}' is missing: write a line '{name}: …'", name)
         return node
 
-    def _written(self, name: str, node: yaml.Node) -> str:
+    def _field_text(self, name: str, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(f"'{name}' must be a text", name)
         if not node.tag.startswith(_YAML):
@@ -399,14 +399,14 @@ class _Fields:
         node = self._get(name, default)
         if node is None:
             return str(default)
-        return self._written(name, node)
+        return self._field_text(name, node)
 
     def number(self, name: str, default: float) -> float:
         """A number that is not negative."""
         node = self._get(name, default)
         if node is None:
             return default
-        written = self._written(name, node)
+        written = self._field_text(name, node)
         try:
             value = float(written)
         except ValueError:
@@ -421,7 +421,7 @@ class _Fields:
         if node is None:
             written = "no"
         else:
-            written = self._written(name, node).lower()
+            written = self._field_text(name, node).lower()
         if written not in ("yes", "true", "no", "false"):
             raise self.error(f"'{name}' must be yes or no", name)
         return written in ("yes", "true")
@@ -434,7 +434,7 @@ class _Fields:
         if isinstance(node, yaml.MappingNode):
             raise self.error(f"'{name}' must be a list of texts", name)
         return tuple(
-            self._written(name, entry)
+            self._field_text(name, entry)
             for entry in (node.value if isinstance(node, yaml.SequenceNode) else [node])
         )
 
@@ -457,7 +457,7 @@ class _Fields:
         """Refuse fields that were not read: a misspelt name would otherwise have no effect."""
         if unknown := sorted(set(self.content) - self.read):
             raise self.error(
-                f"there is no setting {unknown[0]!r:.40}{instead(unknown[0], sorted(self.read))}",
+                f"there is no setting {unknown[0]!r:.40}{name_known(unknown[0], sorted(self.read))}",
                 unknown[0],
             )
 
@@ -559,7 +559,7 @@ def _step(
 def _question(fields: _Fields) -> Question:
     kind = fields.text("kind")
     if kind not in KINDS:
-        raise fields.error(f"its kind is {kind!r:.40}{instead(kind, KINDS)}", "kind")
+        raise fields.error(f"its kind is {kind!r:.40}{name_known(kind, KINDS)}", "kind")
     question = Question(
         ask=fields.text("ask"),
         kind=kind,

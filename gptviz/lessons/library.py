@@ -52,7 +52,7 @@ def library(*folders: Path) -> Library:
     faults: dict[str, str] = {}
     for folder in folders or (SHIPPED, own_folder()):
         for path in [folder] if folder.is_file() else sorted(folder.glob("*.md"))[:MOST_LESSONS]:
-            lesson = _read(path)
+            lesson = _read_lesson(path)
             if isinstance(lesson, str):
                 faults[shown_name(path)] = lesson
             else:
@@ -62,7 +62,7 @@ def library(*folders: Path) -> Library:
 
 # Reading YAML takes longer than showing a page.
 @kept_until_written("", most=2 * MOST_LESSONS)
-def _read(path: Path) -> Lesson | str:
+def _read_lesson(path: Path) -> Lesson | str:
     """The lesson in a file, or the reason why it is not one."""
     try:
         return with_pictures(read_lesson(path), path.parent)

@@ -33,7 +33,7 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
     """
     room = MOST_BYTES
 
-    def carried(found: re.Match[str]) -> str:
+    def embed_picture(found: re.Match[str]) -> str:
         nonlocal room
         source = unquote(found[2] or found[3])
         kind = KINDS.get(Path(source).suffix.lower())
@@ -48,7 +48,7 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
         room -= len(content)
         return f"{found[1]}data:image/{kind};base64,{b64encode(content).decode()}"
 
-    taken = partial(_PICTURE.sub, carried)
+    taken = partial(_PICTURE.sub, embed_picture)
     steps = list[LessonStep]()
     for step in lesson.steps:
         asked = [

@@ -33,12 +33,12 @@ from gptviz.interp.reading.next_token import logits_after, perplexity, probabili
 from gptviz.interp.reading.waves import ClockWaves
 from gptviz.language_model import LanguageModel, explaining, load
 from gptviz.language_model.core import decode_answer, ids_of, special_tokenizer
-from gptviz.language_model.over_training import given
+from gptviz.language_model.over_training import measure_input
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
-from gptviz.text import GENERATED, cleaned, passages, visible
+from gptviz.text import GENERATED, cleaned, passages, visible_form
 from gptviz.text.datasets.languages import FIRST, examples
-from gptviz.text.tokenizers.learning import learned
+from gptviz.text.tokenizers.learning import learn_merges
 from gptviz.text.tokenizers.pieces import cost
 
 LONGEST_TEXT = 20_000  # characters
@@ -344,8 +344,8 @@ def source_read(lm: LanguageModel, text: str, place: int) -> str:
     if not 0 <= place < len(written):
         raise ValueError(f"place is {place}; the answer has {len(written)} tokens")
     decoded = [special_tokenizer(lm).start, *written[:place]]
-    shares = cross_attention.averaged(
-        cross_attention.read(lm.model, source, decoded).cross, None
+    shares = cross_attention.average_heads(
+        cross_attention.read_translation(lm.model, source, decoded).cross, None
     ).blocks[0][0]
     return lm.tokenizer.label(source[int(shares[-1].argmax())])
 
@@ -566,7 +566,9 @@ def right(lm: LanguageModel, on: str = "held out") -> float:
     return _named(
         on,
         "answers",
-        MEASURES["accuracy"].compute(lm.model, given(lm, MEASURES["accuracy"], MeasureQuestion())),
+        MEASURES["accuracy"].compute(
+            lm.model, measure_input(lm, MEASURES["accuracy"], MeasureQuestion())
+        ),
     )
 
 
@@ -695,13 +697,13 @@ def gradient_reaching(residual: str, depth: int = 12) -> float:
     last block, for an untrained model with these residual connections, such as "pre-norm" or
     "none". See the page Gradients.
     """
-    _named(residual, "residual", dict.fromkeys(gradients.compared()))
+    _named(residual, "residual", dict.fromkeys(gradients.compared_residuals()))
     return _reaching(_within("depth", depth, 2, _DEEPEST))[residual]
 
 
 @lru_cache(maxsize=64)
 def _reaching(depth: int) -> dict[str, float]:
-    return gradients.reaching(gradients.untrained(depth))
+    return gradients.reaching(gradients.compare_untrained(depth))
 
 
 @lru_cache(maxsize=8)
@@ -742,7 +744,9 @@ def learned_merges(count: int) -> list[str]:
     """The first tokens that byte-pair encoding makes of the passages that come with gptviz, in
     their order.
     """
-    return learned(passages(), _within("count", count, 1, MOST_ENTRIES)).tokenizer.labels()[-count:]
+    return learn_merges(passages(), _within("count", count, 1, MOST_ENTRIES)).tokenizer.labels()[
+        -count:
+    ]
 
 
 def occurrences(text: str, piece: str) -> int:
@@ -769,7 +773,7 @@ def rounded(value: float, digits: int = 2) -> str:
 
 def quoted(text: str) -> str:
     """The visible form of a token: a space as ␣, a line break as ⏎."""
-    return f"“{visible(text)}”"
+    return f"“{visible_form(text)}”"
 
 
 def count(of: Sequence[Any]) -> int:

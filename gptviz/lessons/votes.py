@@ -30,7 +30,7 @@ class Ballot:
     is_full: bool = False  #: whether an answer was not counted since there was no room
 
     @property
-    def counted(self) -> list[tuple[str, int]]:
+    def counts(self) -> list[tuple[str, int]]:
         """The answers, the most frequent first, and how many browsers gave each."""
         return Counter(self.answers.values()).most_common()
 

@@ -136,7 +136,7 @@ def length_of(path: Path) -> int:
     return 0
 
 
-def written(path: Path) -> tuple[int, int] | None:
+def file_stamp(path: Path) -> tuple[int, int] | None:
     """When a file was written and its bytes, None if it cannot be read: while both stay the same,
     so does its content.
     """
@@ -158,7 +158,7 @@ def kept_until_written(
     def decorate(read: Callable[[Path], T]) -> Callable[[Path], T]:
         kept = lru_cache(maxsize=most)(lambda folder, written: read(folder))
         return wraps(read)(
-            lambda folder: kept(folder, tuple(written(folder / name) for name in names))
+            lambda folder: kept(folder, tuple(file_stamp(folder / name) for name in names))
         )
 
     return decorate

@@ -107,7 +107,7 @@ def guests_are(is_guest: Callable[[], bool]) -> None:
 
 def hosting() -> Hosting:
     """The limits of this server for the visitor whose page runs, or who began what runs in another
-    thread (see `carried`); a ValueError names the variable whose value makes no sense.
+    thread (see `carry_rights`); a ValueError names the variable whose value makes no sense.
     """
     given = tuple(
         (name, text)
@@ -122,7 +122,7 @@ def hosting() -> Hosting:
     return replace(allowed, read_only=reads_only)
 
 
-def carried(act: Callable[[], R], reads_only: bool | None = None) -> Callable[[], R]:
+def carry_rights(act: Callable[[], R], reads_only: bool | None = None) -> Callable[[], R]:
     """`act`, which in any other thread may keep what who asks for it now may keep; or what is said
     here.
 
@@ -130,14 +130,14 @@ def carried(act: Callable[[], R], reads_only: bool | None = None) -> Callable[[]
     """
     decided = hosting().read_only if reads_only is None else reads_only
 
-    def within() -> R:
+    def act_within() -> R:
         before = _reads_only.set(decided)
         try:
             return act()
         finally:
             _reads_only.reset(before)
 
-    return within
+    return act_within
 
 
 def environment() -> dict[str, str]:

@@ -18,7 +18,7 @@ from threading import Event, RLock, Thread
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from . import progress
-from .hosting import carried, hosting
+from .hosting import carry_rights, hosting
 from .memory import release_memory
 from .progress import Progress
 
@@ -123,7 +123,7 @@ class Job(Generic[R]):
         self._patience = patience
         self._stop = Event()
         self._ended = Event()
-        self._begun = self._looked_at = _now()
+        self._begun = self._looked_at = _clock_time()
         if slots is None:
             self.start()
         else:
@@ -147,7 +147,7 @@ class Job(Generic[R]):
     @property
     def is_forgotten(self) -> bool:
         """Whether it was not looked at for a while."""
-        return self._patience is not None and _now() - self._looked_at >= self._patience
+        return self._patience is not None and _clock_time() - self._looked_at >= self._patience
 
     @property
     def is_of_use(self) -> bool:
@@ -168,11 +168,11 @@ class Job(Generic[R]):
     @property
     def seconds(self) -> float:
         """The seconds since it was begun."""
-        return _now() - self._begun
+        return _clock_time() - self._begun
 
     def look(self) -> None:
         """Note that its results are wanted now."""
-        self._looked_at = _now()
+        self._looked_at = _clock_time()
         if self._slots is not None and self.is_active:
             self._slots.move_up()
 
@@ -181,7 +181,7 @@ class Job(Generic[R]):
         with _lock:
             if self.state == "waiting":
                 self.state = "going on"
-                work = carried(self._run, self._reads_only)
+                work = carry_rights(self._run, self._reads_only)
                 thread = Thread(target=work, name=self.title, daemon=True)
                 _going[self] = thread
                 thread.start()
@@ -236,7 +236,7 @@ class Job(Generic[R]):
         state: JobState = "failed"
         try:
             assert self._compute is not None
-            with progress.listening(self._hear, self._show):
+            with progress.listen_to(self._hear, self._show):
                 progress.report(0, 0)  # it may have been stopped before it began
                 self.value = self._compute()
             state = "done"
@@ -261,7 +261,7 @@ class Job(Generic[R]):
             self._ended.set()
 
 
-def _now() -> float:
+def _clock_time() -> float:
     """Seconds on a clock that is never set back."""
     return time.monotonic()
 
@@ -275,13 +275,13 @@ def _stop_all() -> None:
     """Stop what goes on: a thread that is within PyTorch when Python ends would abort the
     process.
     """
-    until = _now() + AT_END
+    until = _clock_time() + AT_END
     with _lock:
         going = dict(_going)
     for job in going:
         job.stop()
     for thread in going.values():
-        thread.join(max(0.0, until - _now()))
+        thread.join(max(0.0, until - _clock_time()))
 
 
 _begun: OrderedDict[Hashable, Job[Any]] = OrderedDict()
@@ -314,7 +314,7 @@ def begin(
         return _begun[key]
 
 
-def found(key: Hashable) -> Job[Any] | None:
+def find_job(key: Hashable) -> Job[Any] | None:
     """The computation of this key that was begun last, or None if there is none, or its results
     were dropped.
     """

@@ -39,16 +39,16 @@ def room(needed: int, device: torch.device | str = "cpu") -> int:
 
     They do not for what would not fit then either: caches hold less than the whole process does.
     """
-    free = available(device)
+    free = free_bytes(device)
     if needed <= MOST_OF_MEMORY * free or (
-        str(device) == "cpu" and needed > MOST_OF_MEMORY * (free + _taken())
+        str(device) == "cpu" and needed > MOST_OF_MEMORY * (free + _used_bytes())
     ):
         return free
     for empty in _caches:
         empty()
     gc.collect()
     release_memory(0)
-    return available(device)
+    return free_bytes(device)
 
 
 def way_out() -> str:
@@ -59,7 +59,7 @@ def way_out() -> str:
     return f"this server has {limit:,.0f} MB for models and texts (GPTVIZ_MEMORY)"
 
 
-def available(device: torch.device | str = "cpu") -> int:
+def free_bytes(device: torch.device | str = "cpu") -> int:
     """Bytes of memory that are free on `device`, without swapping and within the server's limit;
     see `room` for what fits.
     """
@@ -71,7 +71,7 @@ def available(device: torch.device | str = "cpu") -> int:
     if (of_container := _of_container()) is not None:
         limits.append(of_container)
     if (most := hosting().memory) is not None:
-        limits.append(max(0, int(most * 1e6) - max(0, _taken() - LIBRARIES)))
+        limits.append(max(0, int(most * 1e6) - max(0, _used_bytes() - LIBRARIES)))
     return min(limits)
 
 
@@ -90,7 +90,7 @@ def _of_container() -> int | None:
     return None
 
 
-def _taken() -> int:
+def _used_bytes() -> int:
     """The bytes of memory that this process takes now."""
     return int(psutil.Process().memory_info().rss)
 
@@ -112,7 +112,7 @@ def release_memory(least: int = LEAST_RELEASED) -> None:
     global _held_before
     if sys.platform != "linux":
         return
-    held = _taken()
+    held = _used_bytes()
     # memory that was freed since then may already be released
     _held_before = min(_held_before, held)
     if held < _held_before + least:
@@ -120,7 +120,7 @@ def release_memory(least: int = LEAST_RELEASED) -> None:
     with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
         # psutil has `heap_trim`, but all other threads of Python would wait for it.
         ctypes.CDLL(None).malloc_trim(0)
-    _held_before = _taken()
+    _held_before = _used_bytes()
 
 
 # glibc's numbers for what it gives back to the system only where more is free, and for what it asks

@@ -43,7 +43,7 @@ _viewer: ContextVar[Callable[[Any], object] | None] = ContextVar("viewer", defau
 
 
 @contextmanager
-def listening(listener: Listener, viewer: Callable[[Any], object] | None = None) -> Iterator[None]:
+def listen_to(listener: Listener, viewer: Callable[[Any], object] | None = None) -> Iterator[None]:
     """Call `listener` with the reports in this block, and `viewer` with the results so far."""
     before = _listener.set(listener)
     viewer_before = _viewer.set(viewer)
@@ -98,13 +98,13 @@ def part(before: int, of: int, size: int = 1, *, step: str = "", doing: str = ""
 
     if doing:
         hear(Progress(0.0))
-    with listening(hear):
+    with listen_to(hear):
         yield
     if step or doing:
         hear(Progress(1.0))
 
 
-def each(steps: Iterable[T], of: int, step: str) -> Iterator[T]:
+def report_each(steps: Iterable[T], of: int, step: str) -> Iterator[T]:
     """The `steps` of an iterator, at most `of` of them, each of which is a `part` while it is
     computed.
     """

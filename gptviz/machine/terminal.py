@@ -15,7 +15,7 @@ _OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
 _LEFT = frozenset("\n\t\u200c\u200d")
 
 
-def printable(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would
     execute instead of showing it.
     """
@@ -35,7 +35,7 @@ class Terminal:
 
     def write(self, text: str) -> int:
         """Write the text, escaped. Returns the number of its characters."""
-        self._stream.write(printable(text))
+        self._stream.write(escape_text(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

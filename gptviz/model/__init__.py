@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .long_texts import passes, read_in_passes
     from .parts.attention import KVCache, Memory
     from .parts.positions import sinusoid
-    from .presets import PRESETS, RUNGS, changed, preset
+    from .presets import PRESETS, RUNGS, change_config, preset
     from .tap import GLOSSARY, IDENTITY, Edit, EnoughError, Record, Tap, Watch
     from .transformer import Transformer
 

@@ -68,7 +68,7 @@ def _stack(
     else:
         near = WindowMask(config.window)
     kinds = [
-        _Kind(config.windowed(index), config.in_block(index), on_embedding)
+        _Kind(config.has_window(index), config.in_block(index), on_embedding)
         for index in range(config.n_layer)
     ]
     shared = {kind: kind.positions() for kind in kinds if not positions.is_trained}

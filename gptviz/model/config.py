@@ -10,11 +10,11 @@ from gptviz.settings.fields import (
     FieldInfo,
     check_choices,
     check_numbers,
-    described,
     field_info,
+    field_metadata,
     setting,
 )
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 from .kinds import Kind
 from .parts.activations import ACTIVATIONS
@@ -53,17 +53,17 @@ class Config:
     """
 
     vocab_size: int = field(
-        metadata=described(
+        metadata=field_metadata(
             "Vocabulary", "How many different tokens the model knows.", low=1, high=10_000_000
         )
     )
     context_length: int = field(
-        metadata=described(
+        metadata=field_metadata(
             "Context (tokens)", "How many tokens the model sees at a time.", low=1, high=131_072
         )
     )
     d_model: int = field(
-        metadata=described(
+        metadata=field_metadata(
             "Width (d_model)",
             "How many numbers a token has in the residual stream, between the blocks.",
             low=1,
@@ -71,7 +71,7 @@ class Config:
         )
     )
     n_layer: int = field(
-        metadata=described(
+        metadata=field_metadata(
             "Blocks",
             "How many blocks the model has; without any it is a bigram, which guesses each token "
             "from the one before it.",
@@ -567,7 +567,7 @@ class Config:
         """
         return float(self.head_size**-0.5 if self.score_scale is None else self.score_scale)
 
-    def windowed(self, block: int) -> bool:
+    def has_window(self, block: int) -> bool:
         """Whether this block sees only a window."""
         return (
             self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
@@ -586,7 +586,7 @@ class Config:
         """The config with the rotary positions of this block: in a window they may have another
         base, without scaling.
         """
-        if not self.windowed(block) or self.window_rotary_base is None:
+        if not self.has_window(block) or self.window_rotary_base is None:
             return self
         return replace(self, rotary_base=self.window_rotary_base, rotary_scaling="none")
 
@@ -619,7 +619,7 @@ class Config:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(
-                f"unknown config field {unknown[0]!r:.80}{instead(unknown[0], sorted(known))}"
+                f"unknown config field {unknown[0]!r:.80}{name_known(unknown[0], sorted(known))}"
             )
         if missing := [
             name

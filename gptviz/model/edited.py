@@ -40,7 +40,7 @@ class Pass:
             return self.at
         return slice(pattern.shape[-1] - pattern.shape[-2], pattern.shape[-1])
 
-    def hidden(self, block: int, at: slice, *, crosses: bool = False) -> Tensor | None:
+    def hidden_keys(self, block: int, at: slice, *, crosses: bool = False) -> Tensor | None:
         """True where a query of this block must not look at a key, to be broadcast to [B, H, query,
         key], or None if all may; `at` are the positions of the queries, as `queries` gives them.
         """

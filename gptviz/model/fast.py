@@ -95,7 +95,7 @@ class Arena:
         self._piece: mmap.mmap | None = None
         self._used = 0
 
-    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    def new_tensor(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """A tensor of this shape, whose numbers are still to be written."""
         count = math.prod(shape)
         size = count * dtype.itemsize

@@ -139,7 +139,7 @@ class MergedTransformer(Twin):
         for name, factors in adapter.items():
             part = cast(Linear, parts[name])
             if strength:
-                changed = nn.Parameter(_merged(part.weight, factors, strength))
+                changed = nn.Parameter(_merge_factors(part.weight, factors, strength))
             else:
                 changed = None
             stand_ins[part] = sharing(
@@ -161,20 +161,20 @@ class MergedTransformer(Twin):
         """The factors by the names of their parts."""
         return self._origin.adapter
 
-    def at(self, strength: float) -> MergedTransformer:
+    def with_strength(self, strength: float) -> MergedTransformer:
         """The same base and adapter with another strength."""
         return MergedTransformer(self.base, self.adapter, strength)
 
 
 @torch.no_grad()
-def _merged(weight: Tensor, one: Factors, strength: float) -> Tensor:
+def _merge_factors(weight: Tensor, one: Factors, strength: float) -> Tensor:
     """W + strength · B · A, in the type of W and in the order in which it lies in memory (see
     `precision.place`).
     """
     return torch.empty_like(weight).copy_(weight.float() + strength * one.change.to(weight.device))
 
 
-def merged(model: Transformer) -> Adapter:
+def merged_adapter(model: Transformer) -> Adapter:
     """What adapters have added to the matrices of a model, by the names of their parts: of a
     `MergedTransformer` its adapter, with B times its strength; of a model without one, nothing.
     """
@@ -183,12 +183,12 @@ def merged(model: Transformer) -> Adapter:
 
 
 @torch.no_grad()
-def unmerged(model: Transformer) -> Transformer:
+def unmerge_adapter(model: Transformer) -> Transformer:
     """A twin that computes the same, with its adapter beside its matrices again, and of which only
     the adapter is trained; without an adapter, the model. The model is no longer trained.
     """
     stand_ins: dict[nn.Module, nn.Module] = {}
-    for name, added in merged(model).items():
+    for name, added in merged_adapter(model).items():
         part = cast(Linear, model.get_submodule(name))
         stand_in = LoraLinear(part, added.rank, torch.Generator())
         stand_in.weight = nn.Parameter(part.weight - added.change, requires_grad=False)

@@ -60,12 +60,12 @@ class OneToken:
             encoding: [] for encoding in used if type(encoding) is Rotary
         }
         self._blocks = [
-            _through(block, _Attention(index, block.attention, self))
+            _step_block(block, _Attention(index, block.attention, self))
             for index, block in enumerate(blocks)
         ]
 
     @classmethod
-    def of(cls, model: Transformer, cache: KVCache) -> OneToken | None:
+    def for_model(cls, model: Transformer, cache: KVCache) -> OneToken | None:
         """The step of a model, or None where only `forward` will do: for edits, several texts, an
         encoder, another device.
         """
@@ -87,48 +87,48 @@ class OneToken:
         """
         threads = torch.get_num_threads()
         if threads == 1 or not self.is_small:
-            return self._read(ids, tap)
+            return self._embed_token(ids, tap)
         torch.set_num_threads(1)
         try:
-            return self._read(ids, tap)
+            return self._embed_token(ids, tap)
         finally:
             torch.set_num_threads(threads)
 
-    def _read(self, ids: Tensor, tap: Tap) -> Tensor:
+    def _embed_token(self, ids: Tensor, tap: Tap) -> Tensor:
         self.tap = tap
         self.at = slice(self.cache.length, self.cache.length + 1)
         for positions, angles in self.angles.items():
             angles[:] = cast(Rotary, positions).angles(self.at)
-        x = self.model.embedded(ids, self.at, self.cache, IDENTITY)
+        x = self.model.embed_stream(ids, self.at, self.cache, IDENTITY)
         for through in self._blocks:
             x = through(x)
         self.cache.length += 1
         return cast(Tensor, self.model.head(x, None, slice(-1, None), IDENTITY))
 
 
-def _through(block: Block | ParallelBlock, attend: Vector) -> Vector:
+def _step_block(block: Block | ParallelBlock, attend: Vector) -> Vector:
     """`Block.forward` for the token of a step."""
     if isinstance(block, ParallelBlock):
         attention = block.attention_residual
         mlp = block.mlp_residual
         think = _mlp(block.mlp)
         return lambda x: x + attention.branch(x, attend) + mlp.branch(x, think)
-    first = _joined(block.attention_residual, attend)
+    first = _step_residual(block.attention_residual, attend)
     if block.mlp is None or block.mlp_residual is None:
         return first
-    second = _joined(block.mlp_residual, _mlp(block.mlp))
+    second = _step_residual(block.mlp_residual, _mlp(block.mlp))
     return lambda x: second(first(x))
 
 
-def _joined(residual: Residual, sublayer: Vector) -> Vector:
+def _step_residual(residual: Residual, sublayer: Vector) -> Vector:
     """`Residual.forward` with this sublayer."""
     if type(residual) is not PreNorm:
         return lambda x: cast(Tensor, residual(x, sublayer))
-    norm = _normed(residual.norm)
+    norm = _step_norm(residual.norm)
     return lambda x: x + sublayer(norm(x))
 
 
-def _normed(norm: Norm) -> Vector:
+def _step_norm(norm: Norm) -> Vector:
     """`forward` of a norm for the token of a step."""
     gain = norm.weight
     eps = norm.eps
@@ -179,7 +179,7 @@ class _Attention:
         if self.angles is None:
             turned = part.positions.turn(heads, at)
         else:
-            turned = Rotary.turned(heads, *self.angles)
+            turned = Rotary.rotate_heads(heads, *self.angles)
         self.layer.make_room(at)
         if self.layer.keys is not self.keys:
             self._hold()
@@ -194,7 +194,7 @@ class _Attention:
         pattern = scores.softmax(-1)
         if self.step.tap is not IDENTITY:
             # [1, H, 1, keys]
-            seen = self.step.tap.at(self.path)("pattern", pattern.view(1, part.n_head, 1, -1))
+            seen = self.step.tap.for_part(self.path)("pattern", pattern.view(1, part.n_head, 1, -1))
             pattern = seen.view(pattern.shape)
         torch.bmm(pattern, self.rows.narrow(1, 0, at.stop), out=self.z)
         return self.write(self.out)[0]
@@ -207,11 +207,11 @@ def _mlp(part: AnyMLP) -> Vector:
         down = _Products(part.down)
         activation = part.activation.forward
 
-        def gated(x: Tensor) -> Tensor:
+        def step_gated(x: Tensor) -> Tensor:
             gate, up = both(x)
             return down(activation(gate).mul_(up))[0]
 
-        return gated
+        return step_gated
     if type(part) is MLP:
         wider = _Products(part.up)
         down = _Products(part.down)
@@ -247,7 +247,9 @@ class _Products:
         to = result.view(-1)
         if _is_packed(layer):
             return _in_turn(
-                _packed(cast(Packed, weight), bias, self._short.view(1, -1), result.view(1, -1))
+                _multiply_packed(
+                    cast(Packed, weight), bias, self._short.view(1, -1), result.view(1, -1)
+                )
             )
         if type(layer) is not Linear or layer.multiply not in (product, times_packed):
             return lambda x: result.copy_(layer(x))
@@ -271,7 +273,9 @@ def _in_turn(writes: list[Write]) -> Write:
     return write
 
 
-def _packed(weight: Packed, bias: Tensor | None, short: Tensor, result: Tensor) -> list[Write]:
+def _multiply_packed(
+    weight: Packed, bias: Tensor | None, short: Tensor, result: Tensor
+) -> list[Write]:
     """What writes the product of `short` [1, in] with a packed matrix to `result` [1, out], as
     `Packed.times` computes it.
     """

@@ -79,11 +79,11 @@ class StoredRows(Protocol):
     def group(self) -> int:
         """The numbers of a group: `GROUP` at most."""
 
-    def read(self, rows: Tensor) -> Groups:
+    def read_rows(self, rows: Tensor) -> Groups:
         """Some rows, by their numbers [n]; an OSError if the file cannot be read any more."""
 
     def is_finite(self, rows: Tensor) -> bool:
-        """Whether all numbers of some rows are; reads and raises as `read`."""
+        """Whether all numbers of some rows are; reads and raises as `read_rows`."""
 
 
 Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
@@ -168,36 +168,36 @@ class Packed(Tensor):
 
     def row_of(self, index: int) -> Tensor:
         """The numbers of one of its rows, [1, in] in float32."""
-        return self.stored[int(self.of[index])].read(self.row[index : index + 1]).numbers()
+        return self.stored[int(self.of[index])].read_rows(self.row[index : index + 1]).numbers()
 
     def numbers(self) -> Tensor:
         """All its numbers in float32. They may be kept for the next who asks: do not change
         them.
         """
         is_small = self.numel() * torch.float32.itemsize <= LARGEST_KEPT
-        rows = _kept(self) if is_small else self._all()
+        rows = _kept(self) if is_small else self._unpack_all()
         if self.turned:
             return rows.t()
         return rows
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def _all(self) -> Tensor:
+    def _unpack_all(self) -> Tensor:
         if self.numel() <= AT_ONCE:
-            return self._read()
+            return self._read_rows()
         rows = torch.empty(len(self.row), self.stored[0].shape[1])
         for at in self.pieces():
-            rows[at] = self.rows(at)._read()
+            rows[at] = self.rows(at)._read_rows()
         return rows
 
-    def _read(self) -> Tensor:
+    def _read_rows(self) -> Tensor:
         first = int(self.of[0]) if len(self.of) else 0
         if bool((self.of == first).all()):
-            return self.stored[first].read(self.row).numbers()
+            return self.stored[first].read_rows(self.row).numbers()
         rows = torch.empty(len(self.row), self.stored[0].shape[1])
         for number in self.of.unique().tolist():
             mine = self.of == number
-            rows[mine] = self.stored[number].read(self.row[mine]).numbers()
+            rows[mine] = self.stored[number].read_rows(self.row[mine]).numbers()
         return rows
 
     def pieces(self) -> list[slice]:
@@ -221,7 +221,7 @@ class Packed(Tensor):
         """Bring it to the form in which it is multiplied, in memory that `allocate` gives."""
         ways = [_way(stored.bits, stored.group) for stored in self.stored]
         of = torch.tensor([ways.index(way) for way in ways])[self.of]
-        self.parts = tuple(Part.of(self.rows(at), allocate) for at in _runs(of))
+        self.parts = tuple(Part.from_packed(self.rows(at), allocate) for at in _runs(of))
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up
@@ -263,7 +263,7 @@ class Part(NamedTuple):
     layers: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod
-    def of(cls, packed: Packed, allocate: Allocate) -> Part:
+    def from_packed(cls, packed: Packed, allocate: Allocate) -> Part:
         """The part of these rows, which all are multiplied in the same way."""
         rows, width = packed.shape
         first = packed.stored[int(packed.of[0])]
@@ -316,7 +316,7 @@ class FourBitProduct(NamedTuple):
     times: Callable[[Tensor, Tensor, int, Tensor], Tensor]
 
 
-def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
+def _multiply_wide(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
     """x · Wᵀ [n, rows] in float32, of numbers two of which are kept in a byte: some rows at a time
     become float32.
     """
@@ -336,7 +336,9 @@ KERNEL = FourBitProduct(
     lambda q: torch._convert_weight_to_int4pack_for_cpu(q.int(), 1),
     torch._weight_int4pack_mm_for_cpu,
 )
-WIDENED = FourBitProduct(lambda q: q[:, : q.shape[1] // 2] | q[:, q.shape[1] // 2 :] << 4, _widened)
+WIDENED = FourBitProduct(
+    lambda q: q[:, : q.shape[1] // 2] | q[:, q.shape[1] // 2 :] << 4, _multiply_wide
+)
 
 
 @cache
@@ -388,10 +390,10 @@ def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
     The scales are rounded to bfloat16. So that this rounds no number by more than itself, the upper
     layer is 0 where q is in the middle of its range.
     """
-    groups = stored.read(rows)
+    groups = stored.read_rows(rows)
     bits = stored.bits
     if stored.group < GROUP:
-        groups = _regrouped(groups)
+        groups = _regroup_rows(groups)
         bits = 8
     q, scale, offset = groups
     if bits <= 4:
@@ -401,7 +403,7 @@ def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
     return [Groups(raised >> 4, UPPER * scale, middle), Groups(raised & 15, scale, 8 * scale)]
 
 
-def _regrouped(groups: Groups) -> Groups:
+def _regroup_rows(groups: Groups) -> Groups:
     """The same numbers in groups of `REGROUPED` and in 8 bits, by the largest number of each group:
     that rounds a number by up to 0.4 % of the largest one, about as much as bfloat16 does.
     """
@@ -428,7 +430,7 @@ class _Times(torch.autograd.Function):
             return gradient @ weight.numbers(), None
         of_x = gradient.new_zeros(*gradient.shape[:-1], weight.shape[1])
         for at in weight.pieces():
-            of_x += gradient[..., at] @ weight.rows(at)._read()
+            of_x += gradient[..., at] @ weight.rows(at)._read_rows()
         return of_x, None
 
 
@@ -446,7 +448,7 @@ def times_exactly(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · Wᵀ + b in float32, of a `Packed` matrix some rows of which are brought back at a time."""
     if type(weight) is not Packed:
         return product(x, weight, bias)
-    result = torch.cat([x @ weight.rows(at)._read().t() for at in weight.pieces()], dim=-1)
+    result = torch.cat([x @ weight.rows(at)._read_rows().t() for at in weight.pieces()], dim=-1)
     if bias is None:
         return result
     return result + bias
@@ -459,16 +461,16 @@ def looked_up_packed(ids: Tensor, table: Tensor) -> Tensor:
     if ids.numel() == 1:  # the token of a step of generation
         return table.row_of(int(ids)).view(*ids.shape, -1)
     distinct, places = ids.unique(return_inverse=True)
-    return table.rows(distinct)._read()[places]
+    return table.rows(distinct)._read_rows()[places]
 
 
-def _transposed(packed: Packed) -> Packed:
+def _transpose_packed(packed: Packed) -> Packed:
     turned = Packed(packed.stored, packed.of, packed.row, turned=not packed.turned)
     turned._own = packed._own
     return turned
 
 
-def _indexed(packed: Packed, index: Any) -> Packed | None:
+def _index_packed(packed: Packed, index: Any) -> Packed | None:
     is_rows = isinstance(index, slice) or (isinstance(index, Tensor) and index.ndim == 1)
     if is_rows and not packed.turned:
         return packed.rows(index)
@@ -484,7 +486,7 @@ def _split_rows(packed: Packed, size: Any, dim: int = 0) -> list[Packed] | None:
     ]
 
 
-def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
+def _stack_packed(tensors: list[Tensor], dim: int = 0) -> Packed | None:
     """One below the other, if all are such matrices of one width."""
     if dim or not all(isinstance(tensor, Packed) and not tensor.turned for tensor in tensors):
         return None
@@ -500,7 +502,7 @@ def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
     )
 
 
-def _same(packed: Packed) -> Packed:
+def _same_packed(packed: Packed) -> Packed:
     same = Packed(packed.stored, packed.of, packed.row, turned=packed.turned)
     same.parts = packed.parts
     same._own = packed._own
@@ -508,31 +510,35 @@ def _same(packed: Packed) -> Packed:
 
 
 _kept_numbers = byte_cache(lambda numbers: numbers.nbytes, MOST_KEPT)
-_kept = cached(_kept_numbers, key=lambda packed: packed._own, condition=Condition())(Packed._all)
+_kept = cached(_kept_numbers, key=lambda packed: packed._own, condition=Condition())(
+    Packed._unpack_all
+)
 memory.gives_way(_kept.cache_clear)
 # Opening a model needs only these, and they do not ask PyTorch's dispatcher: the first operation
 # that does imports 500 modules of distributed tensors and of sympy, 40 MB.
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    torch.cat: _stacked,
-    Tensor.__getitem__: _indexed,
-    Tensor.detach: _same,
+    torch.cat: _stack_packed,
+    Tensor.__getitem__: _index_packed,
+    Tensor.detach: _same_packed,
 }
 _aten = torch.ops.aten
 _HANDLERS: dict[Any, Callable[..., Any]] = {
-    _aten.detach.default: _same,
-    _aten.alias.default: _same,
-    _aten.t.default: _transposed,
+    _aten.detach.default: _same_packed,
+    _aten.alias.default: _same_packed,
+    _aten.t.default: _transpose_packed,
     _aten.transpose.int: lambda packed, one, other: (
-        _same(packed) if one % 2 == other % 2 else _transposed(packed)
+        _same_packed(packed) if one % 2 == other % 2 else _transpose_packed(packed)
     ),
     _aten.permute.default: lambda packed, dims: (
-        _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed)
+        _transpose_packed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same_packed(packed)
     ),
     _aten.slice.Tensor: lambda packed, dim=0, start=None, end=None, step=1: (
         packed.rows(slice(start, end, step)) if dim == 0 and not packed.turned else None
     ),
     _aten.select.int: lambda packed, dim, index: (
-        packed.rows(torch.tensor([index]))._read()[0] if dim == 0 and not packed.turned else None
+        packed.rows(torch.tensor([index]))._read_rows()[0]
+        if dim == 0 and not packed.turned
+        else None
     ),
     _aten.split.Tensor: _split_rows,
     _aten.split_with_sizes.default: _split_rows,

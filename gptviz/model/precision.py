@@ -123,7 +123,7 @@ def place(
         turned &= device.type == "cpu" and dtype == torch.float32
         shape = tensor.shape[::-1] if turned else tensor.shape
         if device.type == "cpu" and precision is not None:
-            fresh = arena.empty(shape, dtype)
+            fresh = arena.new_tensor(shape, dtype)
         else:
             fresh = torch.empty(shape, dtype=dtype, device=device)
         parameter.data = (fresh.t() if turned else fresh).copy_(tensor)
@@ -146,13 +146,13 @@ def place(
 def _keep_packed(parts: list[torch.nn.Module], matrix: Packed, arena: Arena) -> None:
     """Give these parts a matrix that stays as its file has it."""
     if any(isinstance(part, Linear) for part in parts):
-        matrix.prepare(arena.empty)
+        matrix.prepare(arena.new_tensor)
     weight = torch.nn.Parameter(matrix, requires_grad=False)
     for part in parts:
         part.weight = weight
 
 
-def said(model: Transformer) -> str:
+def describe_types(model: Transformer) -> str:
     """The types of an open model in words: what its weights are kept in, and what they are
     multiplied in where that differs.
     """
@@ -178,7 +178,7 @@ def rounds(model: Transformer) -> bool:
     )
 
 
-def exactly(model: Transformer) -> Transformer:
+def exact_twin(model: Transformer) -> Transformer:
     """A twin with the same weights in the same memory that multiplies in float32, some rows at a
     time, and so more slowly.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 from .config import Config
 
@@ -195,15 +195,15 @@ PRESETS: dict[str, Config] = {
 
 
 def preset(name: str, **changes: Any) -> Config:
-    """The preset `name` with the `changes` (see `changed`); a ValueError where there is none, or a
+    """The preset `name` with the `changes` (see `change_config`); a ValueError where there is none, or a
     change is impossible.
     """
     if name not in PRESETS:
-        raise ValueError(f"no preset named {name!r}{instead(name, PRESETS)}")
-    return changed(PRESETS[name], **changes)
+        raise ValueError(f"no preset named {name!r}{name_known(name, PRESETS)}")
+    return change_config(PRESETS[name], **changes)
 
 
-def changed(config: Config, **changes: Any) -> Config:
+def change_config(config: Config, **changes: Any) -> Config:
     """`config` with its fields replaced by those of `changes`.
 
     `d_head` and `d_mlp` follow a changed `d_model` or `n_head` unless they are given too. A model
@@ -211,7 +211,7 @@ def changed(config: Config, **changes: Any) -> Config:
     """
     if unknown := sorted(set(changes) - set(config.to_dict())):
         raise ValueError(
-            f"unknown config field {unknown[0]!r:.80}{instead(unknown[0], config.to_dict())}"
+            f"unknown config field {unknown[0]!r:.80}{name_known(unknown[0], config.to_dict())}"
         )
     derived: dict[str, Any] = {"d_head": None} if {"d_model", "n_head"} & set(changes) else {}
     if "d_model" in changes and config.d_mlp:

@@ -93,9 +93,9 @@ class RoundToNearest:
         return math.ceil(rows * width * self.bits / 8) + 2 * scales
 
     def brought_back(self, weight: Tensor) -> Tensor:
-        return _in_parts(weight, self._rounded)
+        return _in_parts(weight, self._round_rows)
 
-    def _rounded(self, rows: Tensor) -> Tensor:
+    def _round_rows(self, rows: Tensor) -> Tensor:
         width = rows.shape[1]
         group = min(self.group or width, width)
         # zeros make no number of a group larger
@@ -138,9 +138,9 @@ class OfGGUF:
         return rows * width // numbers * taken
 
     def brought_back(self, weight: Tensor) -> Tensor:
-        return _in_parts(weight, self._rounded)
+        return _in_parts(weight, self._round_rows)
 
-    def _rounded(self, rows: Tensor) -> Tensor:
+    def _round_rows(self, rows: Tensor) -> Tensor:
         from gguf import GGMLQuantizationType, dequantize, quantize
 
         if rows.shape[1] % GGUF_BLOCK:

@@ -66,7 +66,7 @@ class Tap:
         """
         return value
 
-    def at(self, part: str) -> Tap:
+    def for_part(self, part: str) -> Tap:
         """The tap for a part: it puts the part's path before names, such as
         `blocks.2.attention.pattern`.
         """
@@ -98,7 +98,7 @@ class _Prefixed(Tap):
     def __call__(self, name: str, value: Tensor) -> Tensor:
         return self.tap(f"{self.prefix}.{name}", value)
 
-    def at(self, part: str) -> Tap:
+    def for_part(self, part: str) -> Tap:
         return _Prefixed(self.tap, f"{self.prefix}.{part}")
 
     def needs_whole(self, name: str) -> bool:
@@ -122,17 +122,17 @@ class Watch(Tap):
         self.in_parts = in_parts
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
-        if self._watches(name):
+        if self._is_watched(name):
             self.see(name, value)
         return value
 
-    def at(self, part: str) -> Tap:
+    def for_part(self, part: str) -> Tap:
         return _Prefixed(self, part)
 
     def needs_whole(self, name: str) -> bool:
-        return not self.in_parts and self._watches(name)
+        return not self.in_parts and self._is_watched(name)
 
-    def _watches(self, name: str) -> bool:
+    def _is_watched(self, name: str) -> bool:
         return any(fnmatchcase(name, wanted) for wanted in self.names)
 
 
@@ -185,9 +185,11 @@ class Edit(Tap):
         edit = self.edits.get(self.path + name)
         return self.then(name, value if edit is None else edit(value.clone()))
 
-    def at(self, part: str) -> Tap:
+    def for_part(self, part: str) -> Tap:
         # `then` decides itself what names it is told: some taps want them without their path.
-        return Edit(self.edits, self.then.at(part), f"{self.path}{part}.", in_parts=self.in_parts)
+        return Edit(
+            self.edits, self.then.for_part(part), f"{self.path}{part}.", in_parts=self.in_parts
+        )
 
     def needs_whole(self, name: str) -> bool:
         return (not self.in_parts and self.path + name in self.edits) or self.then.needs_whole(name)

@@ -111,13 +111,13 @@ class Transformer(nn.Module):
         blocked = [mask(ids, at, padding) for mask in self.masks]  # [T, end] or [B, 1, 1, T] each
         if self.config.has_shortcuts:
             resume = None  # the blocks need more than the stream there
-        first, x = (0, self.embedded(ids, at, cache, tap)) if resume is None else resume
+        first, x = (0, self.embed_stream(ids, at, cache, tap)) if resume is None else resume
         is_heard = not torch.compiler.is_compiling() and progress.is_heard()
 
-        def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
+        def run_block(index: int, block: nn.Module, x: Tensor) -> Tensor:
             layer_cache = None if cache is None else cache.layers[index]
             masked = blocked[self.mask_of[index]]
-            inside = tap.at(f"blocks.{index}")
+            inside = tap.for_part(f"blocks.{index}")
             x = block(x, ids, masked, at, memory, layer_cache, inside)
             if x.shape[1] >= LONG and x.is_cpu and not torch.is_grad_enabled():
                 release_memory(LEAST_WITHIN_A_PASS)
@@ -125,14 +125,14 @@ class Transformer(nn.Module):
                 progress.report(index + 1, len(self.blocks), "block")
             return x
 
-        x = self.along(x, through, first)
+        x = self.run_blocks(x, run_block, first)
         if self.backout is not None:
             x = tap("backout", x)
         if cache is not None:
             cache.length = end
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)
 
-    def along(
+    def run_blocks(
         self, x: Tensor, through: Callable[[int, nn.Module, Tensor], Tensor], first: int = 0
     ) -> Tensor:
         """The stream [B, T, d_model] after all blocks from the `first` on, where `through` computes
@@ -154,7 +154,7 @@ class Transformer(nn.Module):
             return x
         return self.backout(x, middle)
 
-    def embedded(self, ids: Tensor, at: slice, cache: KVCache | None, tap: Tap) -> Tensor:
+    def embed_stream(self, ids: Tensor, at: slice, cache: KVCache | None, tap: Tap) -> Tensor:
         """The stream [B, T, d_model] that enters the first block."""
         x = tap("embed", self.embed(ids))  # [B, T, d_model]
         x = self.positions.embed(x, at, tap)
@@ -192,7 +192,7 @@ class Transformer(nn.Module):
             raise ValueError("this model has no encoder")
         # [B, 1, 1, S]
         blocked = self.encoder.masks[0](source, slice(0, source.shape[1]), self.config.padding)
-        return Memory(tap("memory", self.encoder(source, tap=tap.at("encoder"))), blocked)
+        return Memory(tap("memory", self.encoder(source, tap=tap.for_part("encoder"))), blocked)
 
 
 class Twin(Transformer):

@@ -31,7 +31,7 @@ WITHOUT_EFFECT: WithoutEffect = {
 }
 
 
-def read(path: Path) -> dict[int, Tensor]:
+def read_vectors(path: Path) -> dict[int, Tensor]:
     """The vectors [d_model] of a file, by block, without those that are all 0. A ValueError if it
     has no such vectors, they differ in length, or it has more than is known of such files; an
     OSError if it cannot be read.

@@ -21,7 +21,7 @@ from .families.expressing import (
     Expressed,
     NotExpressibleError,
     differences,
-    expressed,
+    express_model,
     fields_in_words,
 )
 from .families.mixtures import KINDS
@@ -50,11 +50,11 @@ def as_gguf(config: Config, first: str | None = None) -> Expressed:
     same, in that of the family with the title `first`. A NotExpressibleError if there is none; the
     message names what the nearest one lacks.
     """
-    written = expressed(config, first, among=tuple(NAMES))
+    written = express_model(config, first, among=tuple(NAMES))
     back = _Planned(_settings(written, config), _names(written, config)).outline().config
     lacks = differences(config, back)
     if written.family.model_type == "gemma3_text":
-        kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
+        kinds = "".join("w" if config.has_window(block) else "f" for block in range(config.n_layer))
         usual = (GEMMA3_PATTERN * config.n_layer)[: config.n_layer]
         checked = {
             "window_pattern": kinds == usual,
@@ -88,7 +88,7 @@ class _Planned(GGUF):
     def _names(self) -> list[str]:
         return [*self.settings]
 
-    def _has(self, name: str) -> bool:
+    def _has_tensor(self, name: str) -> bool:
         return name in self.tensors
 
     def _has_any(self, endings: tuple[str, ...]) -> bool:
@@ -112,7 +112,9 @@ def _settings(written: Expressed, config: Config) -> dict[str, Any]:
         for end, theirs in SETTINGS.items()
     }
     given["attention.value_length"] = given["attention.key_length"]
-    if config.window is None or not any(config.windowed(block) for block in range(config.n_layer)):
+    if config.window is None or not any(
+        config.has_window(block) for block in range(config.n_layer)
+    ):
         given["attention.sliding_window"] = None
     if config.positions == "rotary":
         given["rope.dimension_count"] = 2 * turned_pairs(config)
@@ -148,7 +150,7 @@ def _names(found: Expressed, config: Config) -> dict[str, Tensor | None]:
     }
 
 
-def _converted(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
+def _convert_tensor(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
     """What a converter to GGUF makes of a tensor; `GGUF._back` is its reverse."""
     part = name.split(".")[-2]
     if part == f"{ROUTER}_shexp":
@@ -232,7 +234,7 @@ def _tensors(model: Written, found: Expressed) -> Iterator[tuple[str, Tensor]]:
     numbers = {name: number for number, name in MODEL_ARCH_NAMES.items()}
     names = get_tensor_name_map(numbers[NAMES[found.family.model_type]], model.config.n_layer)
     experts: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
-    for theirs, tensor in found.apart(model.weights):
+    for theirs, tensor in found.split_experts(model.weights):
         # those of a block stand in one tensor
         if (expert := found.family.expert(theirs)) is not None:
             experts[expert.kind].append(tensor)
@@ -248,7 +250,7 @@ def _tensors(model: Written, found: Expressed) -> Iterator[tuple[str, Tensor]]:
             raise NotExpressibleError(
                 f"a GGUF file of the family {found.family.title} has no place for {theirs}"
             )
-        yield name, _converted(found.family.model_type, name, tensor, model.config)
+        yield name, _convert_tensor(found.family.model_type, name, tensor, model.config)
     if (divisors := _names(found, model.config).get(ROTARY_FREQUENCIES)) is not None:
         yield ROTARY_FREQUENCIES, divisors
 

@@ -52,7 +52,7 @@ class Given:
         self.names = {} if names is None else names
         self.read: set[str] = set()  #: the names of the fields that something was read from
 
-    def _read(self, name: str, default: Any = None) -> Any:
+    def _read_field(self, name: str, default: Any = None) -> Any:
         self.read.add(name)
         return self.fields.get(name, default)
 
@@ -78,13 +78,13 @@ class Given:
                     "computed. If you know that it does not, take it out of the file",
                 )
 
-    def changed(self, missing: Mapping[str, Any] | None = None, **changes: Any) -> Given:
+    def change_fields(self, missing: Mapping[str, Any] | None = None, **changes: Any) -> Given:
         """The same with these values for fields that are `missing`, and with these `changes`."""
-        changed = self._of({**(missing or {}), **self.fields, **changes}, self.file)
+        changed = self._same_kind({**(missing or {}), **self.fields, **changes}, self.file)
         changed.read = self.read
         return changed
 
-    def _of(self, fields: Mapping[str, Any], file: str) -> Given:
+    def _same_kind(self, fields: Mapping[str, Any], file: str) -> Given:
         return Given(fields, self.kind, file, self.names)
 
     @contextmanager
@@ -102,59 +102,63 @@ class Given:
 
     def table(self, name: str) -> dict[str, Any]:
         """The table called `name`, without the fields that are null; empty if there is none."""
-        value = self._read(name)
+        value = self._read_field(name)
         if value is not None and not isinstance(value, dict):
             raise self.refusal(name, "it must be a table of fields")
         return {key: inner for key, inner in (value or {}).items() if inner is not None}
 
-    def inner(self, name: str, fields: Mapping[str, Any] | None = None) -> Given:
+    def inner_table(self, name: str, fields: Mapping[str, Any] | None = None) -> Given:
         """The fields of the table called `name`, or these `fields` of it."""
-        return self._of(self.table(name) if fields is None else fields, f"{self.file}: {name}")
+        return self._same_kind(
+            self.table(name) if fields is None else fields, f"{self.file}: {name}"
+        )
 
-    def ours(self, ours: str, name: str, default: Any = None, *, needed: bool = True) -> Any:
+    def our_number(self, ours: str, name: str, default: Any = None, *, needed: bool = True) -> Any:
         """The number called `name`, which a field of our config may have; where it is not `needed`,
         it may be None.
         """
         self.names[ours] = name
-        value = self._read(name, default)
+        value = self._read_field(name, default)
         if value is None and not needed:
             return None
-        return self._within(describe_field(ours), name, value)
+        return self._check_bounds(describe_field(ours), name, value)
 
     def number(self, name: str, default: float, low: float | None = None) -> float:
         """The number called `name`, at least `low`, of which our config has none."""
         return float(
-            self._within(
-                FieldInfo(name, "", "", "number", low=low), name, self._read(name, default)
+            self._check_bounds(
+                FieldInfo(name, "", "", "number", low=low), name, self._read_field(name, default)
             )
         )
 
-    def whole(self, name: str, default: int | None, low: int = 0, high: int | None = None) -> int:
+    def whole_number(
+        self, name: str, default: int | None, low: int = 0, high: int | None = None
+    ) -> int:
         """The same of whole numbers, at most `high`."""
         info = FieldInfo(name, "", "", "whole", low=low, high=high)
-        return int(self._within(info, name, self._read(name, default)))
+        return int(self._check_bounds(info, name, self._read_field(name, default)))
 
-    def _within(self, info: FieldInfo, name: str, value: Any) -> Any:
+    def _check_bounds(self, info: FieldInfo, name: str, value: Any) -> Any:
         if not is_within(info, value):
             raise self.refusal(name, f"a {self.kind} needs {limits(info)}")
         return value
 
     def switch(self, name: str, default: bool) -> bool:
         """The field `name` as true or false."""
-        value = self._read(name, default)
+        value = self._read_field(name, default)
         if not isinstance(value, bool):
             raise self.refusal(name, "it must be true or false")
         return value
 
     def optional(self, name: str) -> Any:
         """The field `name`, or None if it is missing."""
-        return self._read(name)
+        return self._read_field(name)
 
-    def only(self, name: str, *allowed: Any) -> None:
+    def allow_only(self, name: str, *allowed: Any) -> None:
         """Refuse a field that has another value than those that gptviz has parts for. A missing
         field is allowed.
         """
-        value = self._read(name)
+        value = self._read_field(name)
         if value is not None and value not in allowed:
             raise self.refusal(
                 name,

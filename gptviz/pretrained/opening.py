@@ -21,7 +21,7 @@ from gptviz.model.precision import place
 from gptviz.text import Tokenizer
 
 from .families import ImportRefusedError
-from .families.base import MISMATCHED, ShapeError, lacking
+from .families.base import MISMATCHED, ShapeError, missing_tensor
 from .given import require_real
 from .sources.folder import Folder
 from .sources.folder_tokens import FILES, FolderTokens
@@ -46,13 +46,15 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
     (see `mapping.mapping_of`), or fields of our config under "set". An ImportRefusedError if gptviz
     can open nothing there, or an addition is already in its files.
     """
-    if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not additions:
+    if path.name in WHOLE_MODELS and Folder.recognises_path(path.parent) and not additions:
         return Folder(path.parent.resolve())
     kinds = (
-        [Mapped] if additions and "mapping" in additions and Mapped.fits(path) else SOURCES.values()
+        [Mapped]
+        if additions and "mapping" in additions and Mapped.recognises_path(path)
+        else SOURCES.values()
     )
     for kind in kinds:
-        if kind.fits(path):
+        if kind.recognises_path(path):
             return kind(path.resolve(), additions)
     if not os.path.lexists(path):
         raise ImportRefusedError(f"there is nothing at {path}")
@@ -72,7 +74,7 @@ def tokenizer_at(path: Path) -> Tokenizer:
     if path.is_dir():
         tokenizer = FolderTokens(path).tokenizer()
     else:
-        tokenizer = source_at(path).opened().tokenizer
+        tokenizer = source_at(path).describe_model().tokenizer
     if tokenizer is None:
         raise ImportRefusedError(f"{path} holds no tokenizer: none of {', '.join(FILES)} is there")
     return tokenizer
@@ -91,7 +93,7 @@ def reference(source: ModelSource) -> dict[str, Any]:
     }
 
 
-def referred(content: dict[str, Any]) -> ModelSource:
+def source_from_reference(content: dict[str, Any]) -> ModelSource:
     """The source that a reference describes."""
     kind = content.get("kind")
     path = content.get("path")
@@ -130,7 +132,7 @@ def require_room(
     numbers = parameter_count(config)
     if numbers > MOST_NUMBERS_PER_BYTE * source.size():
         return  # these files are wrong for another reason than their size
-    needs = memory_needed.needed(config, source.number_bytes(numbers, precision, device))
+    needs = memory_needed.memory_needed(config, source.number_bytes(numbers, precision, device))
     if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
 
@@ -161,12 +163,12 @@ def with_weights(
             f"{MISMATCHED}"
         )
     require_room(source, config, device, precision)
-    model = place(lay_out(config), _checked(source, config, expected), device, precision)
+    model = place(lay_out(config), _check_tensors(source, config, expected), device, precision)
     memory.release_memory()  # of tensors that were read
     return model
 
 
-def _checked(
+def _check_tensors(
     source: ModelSource, config: Config, expected: Mapping[str, tuple[int, ...]]
 ) -> Iterator[tuple[str, Tensor]]:
     """The parameters of a source, each with the shape that is expected and finite numbers; none is
@@ -186,7 +188,7 @@ def _checked(
         yield name, number
         progress.report(len(expected) - len(missing), len(expected), "tensor")
     if missing:
-        raise lacking(source.path.name, min(missing))
+        raise missing_tensor(source.path.name, min(missing))
 
 
 def _parameters(source: ModelSource, config: Config) -> Iterator[tuple[str, Tensor]]:

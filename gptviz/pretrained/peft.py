@@ -31,7 +31,7 @@ from gptviz.text.confined import first_fitting
 
 from .families import ImportRefusedError
 from .families.base import Match
-from .families.expressing import NotExpressibleError, expressed
+from .families.expressing import NotExpressibleError, express_model
 from .given import Given, WithoutEffect, real_numbers
 from .sources.tensors import SafetensorsFile, TorchFile, reading
 
@@ -93,7 +93,7 @@ def is_adapter(path: Path) -> bool:
     return (path / CONFIG).is_file()
 
 
-def read(folder: Path) -> PeftAdapter:
+def read_adapter(folder: Path) -> PeftAdapter:
     """The adapter in a folder."""
     with reading(folder / CONFIG):
         fields = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
@@ -138,7 +138,7 @@ def read(folder: Path) -> PeftAdapter:
     )
     modules = dict[str, Factors]()
     for (module, pair), rank, alpha in zip(pairs.items(), ranks, alphas, strict=True):
-        modules[module] = _scaled(
+        modules[module] = _scale_factors(
             path.name, module, pair, alpha / (rank**0.5 if fields.get("use_rslora") else rank)
         )
         if rank != modules[module].rank:
@@ -150,7 +150,7 @@ def read(folder: Path) -> PeftAdapter:
     return PeftAdapter(base if isinstance(base, str) else "", modules, path.name)
 
 
-def _scaled(file: str, module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
+def _scale_factors(file: str, module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
     a = pair.get("A")
     b = pair.get("B")
     if a is None or b is None or a.dim() != 2 or b.dim() != 2 or len(a) != b.shape[1] or not len(a):
@@ -220,7 +220,7 @@ def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
     a model of `config`.
     """
     try:
-        written = expressed(config, family)
+        written = express_model(config, family)
     except NotExpressibleError as error:
         raise ImportRefusedError(str(error)) from None
     shapes = matrices(config)

@@ -52,7 +52,7 @@ class PublishedLens(NamedTuple):
     target: object  #: the block that the stream is brought to, or None if the file does not say
 
 
-def read(path: Path, most: int) -> PublishedLens:
+def read_lens(path: Path, most: int) -> PublishedLens:
     """The lens in a file, in float32, where its matrices may take `most` bytes. A ValueError if the
     file is no lens, has more than is known of lenses, is damaged or too large, or would run code;
     an OSError if it cannot be read.
@@ -95,9 +95,9 @@ def read(path: Path, most: int) -> PublishedLens:
             f"{path.name}: its matrices take {needed / 2**20:,.0f} MB, and {most // 2**20:,} is "
             "the most: ask for that of a smaller model"
         )
-    given.only("d_model", *sizes)
-    given.only("source_layers", [*maps], sorted(maps))
-    about = given.inner("metadata")
+    given.allow_only("d_model", *sizes)
+    given.allow_only("source_layers", [*maps], sorted(maps))
+    about = given.inner_table("metadata")
     targets = [each.optional("target_layer") for each in (about, given)]
     given.refuse_unread(WITHOUT_EFFECT)
     about.refuse_unread(WITHOUT_EFFECT)

@@ -76,7 +76,7 @@ _OPENED: WithoutEffect = {
 }
 
 
-def read(folder: Path, *, centres: bool = False) -> dict[str, Any]:
+def read_folder(folder: Path, *, centres: bool = False) -> dict[str, Any]:
     """The dictionary of a folder: `block`, `k`, and the tensors `encoder`, `encoder_bias`,
     `decoder`, `decoder_bias` and `threshold` in float32, as `gptviz.interp.dictionaries` has them.
 
@@ -87,24 +87,24 @@ def read(folder: Path, *, centres: bool = False) -> dict[str, Any]:
     A ValueError if the folder has none, it is damaged, or it computes or reads something else than
     dictionaries here do; an OSError if a file cannot be read.
     """
-    given = _given(folder)
+    given = _given_settings(folder)
     block = _block(given)
     # which activations count
-    given.only("architecture", *ARCHITECTURES)
-    given.only("activation_fn", "relu", "topk")
+    given.allow_only("architecture", *ARCHITECTURES)
+    given.allow_only("activation_fn", "relu", "topk")
     architecture = given.optional("architecture") or "standard"
-    more = given.inner("activation_fn_kwargs")
+    more = given.inner_table("activation_fn_kwargs")
     if given.optional("activation_fn") == "topk" and architecture == "standard":
         architecture = "topk"
     counted = more if "k" in more.fields else given
     if architecture == "topk":
         counted.optional("k")
     # what comes before and after
-    given.only("normalize_activations", "none", False)
-    given.only("reshape_activations", "none")
+    given.allow_only("normalize_activations", "none", False)
+    given.allow_only("reshape_activations", "none")
     is_moved = given.switch("apply_b_dec_to_input", True)
     is_rescaled = architecture == "topk" and given.switch("rescale_acts_by_decoder_norm", False)
-    opened = given.inner("model_from_pretrained_kwargs")
+    opened = given.inner_table("model_from_pretrained_kwargs")
     without_mean = opened.switch("center_writing_weights", False) and centres
     sizes = given.optional("d_in"), given.optional("d_sae")
     given.refuse_unread(WITHOUT_EFFECT)
@@ -119,7 +119,7 @@ def read(folder: Path, *, centres: bool = False) -> dict[str, Any]:
             f"numbers and {features:,} features: the two files are not of one dictionary"
         )
     if architecture == "topk":
-        k = counted.whole("k", None, 1, features)
+        k = counted.whole_number("k", None, 1, features)
     else:
         k = 0
     encoder = tensors["W_enc"].T
@@ -148,7 +148,7 @@ def read(folder: Path, *, centres: bool = False) -> dict[str, Any]:
     }
 
 
-def _given(folder: Path) -> Given:
+def _given_settings(folder: Path) -> Given:
     """What cfg.json says, in the names of SAELens 6, without its tables of tables."""
     file = f"{folder.name}/{CONFIG}"
     try:
@@ -221,7 +221,7 @@ def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
 
 
 def write(folder: Path, dictionary: Mapping[str, Any], kind: str, model: str) -> None:
-    """Write a dictionary, as `read` gives it, as two files in a folder, which is made; `kind` is
+    """Write a dictionary, as `read_folder` gives it, as two files in a folder, which is made; `kind` is
     "relu", "topk" or "jumprelu", and `model` is what the files say of the model that it belongs to.
     An OSError if it cannot be written.
     """

@@ -23,7 +23,7 @@ from gptviz.text.tokenizers.exported import tokenizers_json
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 
-from .families.expressing import expressed
+from .families.expressing import express_model
 from .generation_config import generation_config, one_or_all
 from .sources import nanogpt
 from .sources.folder_tokens import LANGUAGES
@@ -63,7 +63,7 @@ def write_transformers(model: Written, folder: Path) -> None:
     """Write a model into an empty folder, for `transformers`; a NotExpressibleError if it has no
     such family, or an OSError.
     """
-    written = expressed(model.config, model.family)
+    written = express_model(model.config, model.family)
     tensors = {name: tensor.contiguous() for name, tensor in written.tensors(model.weights)}
     is_bfloat = model.weights["embed.weight"].dtype is torch.bfloat16
     fields = {
@@ -127,7 +127,8 @@ def _write_tokenizer(model: Written, folder: Path) -> bool:
         for name, content in tokenizer.files().items():
             (folder / name).write_bytes(content)
         special = {
-            f"{MARIANS_NAMES[use]}_token": piece for use, piece in tokenizer.special().items()
+            f"{MARIANS_NAMES[use]}_token": piece
+            for use, piece in tokenizer.special_pieces().items()
         }
         settings = {
             "tokenizer_class": "MarianTokenizer",

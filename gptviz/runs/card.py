@@ -35,7 +35,7 @@ def values_of(opened: Opened) -> dict[str, Any]:
     }
 
 
-def finite(value: object) -> float | None:
+def finite_or_none(value: object) -> float | None:
     """`value` if it is a finite number, else None."""
     if (
         isinstance(value, int | float)
@@ -55,7 +55,7 @@ def count(value: object) -> int | None:
 
 def share(value: object) -> float | None:
     """`value` if it is a number from 0 to 1, else None."""
-    number = finite(value)
+    number = finite_or_none(value)
     if number is not None and 0 <= number <= 1:
         return number
     return None
@@ -88,7 +88,7 @@ class LossEntry:
         numbers = {
             name: number
             for name, given in value.items()
-            if name != "step" and (number := finite(given)) is not None
+            if name != "step" and (number := finite_or_none(given)) is not None
         }
         known = {
             name: numbers.pop(name)
@@ -141,7 +141,7 @@ def _settings(value: object) -> Mapping[str, Any] | None:
     return {
         name: setting
         for name, setting in value.items()
-        if isinstance(setting, str | bool | None) or finite(setting) is not None
+        if isinstance(setting, str | bool | None) or finite_or_none(setting) is not None
     }
 
 
@@ -189,7 +189,7 @@ def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _wall_seconds(value: object) -> float:
-    seconds = finite(value)
+    seconds = finite_or_none(value)
     if seconds is not None and 0 <= seconds < LONGEST_TIME:
         return seconds
     return 0.0
@@ -200,7 +200,7 @@ def _losses(value: object) -> tuple[LossEntry, ...]:
     return tuple(entry for entry in entries if entry is not None)
 
 
-def _read(by: Callable[[object], Any], key: str = "") -> Any:
+def _read_field(by: Callable[[object], Any], key: str = "") -> Any:
     """A field whose value is read `by` this function, under this key of the card or else under its
     own name.
     """
@@ -215,52 +215,56 @@ class Card:
 
     values: Mapping[str, Any] = field(default_factory=dict)  #: everything as it is written down
     #: the experiment the model was made for; for historical reasons its key is "preset"
-    plan: str | None = _read(_text, "preset")
-    command: str | None = _read(_text)  #: the command line that makes the model again
-    task: str | None = _read(_text)  #: the generated task it learned from
-    corpus: str | None = _read(_text)  #: the name of the texts it learned from
-    corpus_sha256: str | None = _read(_text)  #: the hash of these texts
+    plan: str | None = _read_field(_text, "preset")
+    command: str | None = _read_field(_text)  #: the command line that makes the model again
+    task: str | None = _read_field(_text)  #: the generated task it learned from
+    corpus: str | None = _read_field(_text)  #: the name of the texts it learned from
+    corpus_sha256: str | None = _read_field(_text)  #: the hash of these texts
     #: the names of the labels that a classifier tells apart
-    labels: tuple[str, ...] | None = _read(_labels)
+    labels: tuple[str, ...] | None = _read_field(_labels)
     #: how many texts a classifier was trained on ("training") and how many were held out
     #: ("held_out")
-    texts: Mapping[str, int] | None = _read(_counts)
+    texts: Mapping[str, int] | None = _read_field(_counts)
     #: how it was trained: the fields of a `Recipe` as they are written down
-    recipe: Mapping[str, Any] | None = _read(_settings)
+    recipe: Mapping[str, Any] | None = _read_field(_settings)
     #: the data it learned from, for `source_from`
-    source: Mapping[str, Any] | None = _read(_object)
-    steps: int | None = _read(count)  #: how many steps of training were taken
-    seconds: float | None = _read(finite)  #: the time they took
+    source: Mapping[str, Any] | None = _read_field(_object)
+    steps: int | None = _read_field(count)  #: how many steps of training were taken
+    seconds: float | None = _read_field(finite_or_none)  #: the time they took
     #: the time that passed meanwhile, 0 if it is not known
-    wall_seconds: float = _read(_wall_seconds)
+    wall_seconds: float = _read_field(_wall_seconds)
     #: the last loss on held-out data, in nats per token (for a classifier: per text)
-    validation_loss: float | None = _read(finite)
+    validation_loss: float | None = _read_field(finite_or_none)
     #: the evaluations made during training, in the order they were made
-    losses: tuple[LossEntry, ...] = _read(_losses)
-    floor: float | None = _read(finite)  #: the lowest loss that any model can have on this data
-    accuracy: float | None = _read(share)  #: the share of held-out predictions that are right
+    losses: tuple[LossEntry, ...] = _read_field(_losses)
+    floor: float | None = _read_field(
+        finite_or_none
+    )  #: the lowest loss that any model can have on this data
+    accuracy: float | None = _read_field(share)  #: the share of held-out predictions that are right
     #: the same for rows that the model was trained on
-    training_accuracy: float | None = _read(share)
+    training_accuracy: float | None = _read_field(share)
     #: the same by place in the row; None for a place where no prediction counts
-    accuracy_by_place: tuple[float | None, ...] | None = _read(shares)
-    baseline_accuracy: float | None = _read(share)  #: the share that a baseline gets right
+    accuracy_by_place: tuple[float | None, ...] | None = _read_field(shares)
+    baseline_accuracy: float | None = _read_field(share)  #: the share that a baseline gets right
     #: the number of held-out texts by right and predicted label: [label][predicted]
-    confusion: tuple[tuple[int, ...], ...] | None = _read(_confusion)
+    confusion: tuple[tuple[int, ...], ...] | None = _read_field(_confusion)
     #: for a run that diverged, a sentence that says so and what to change (see `divergence`)
-    diverged: str | None = _read(_text)
+    diverged: str | None = _read_field(_text)
     #: how a chat is written as one text for the model, if its source tells it
-    chat: ChatTemplate | None = _read(_chat)
-    end_tokens: tuple[int, ...] = _read(_ids)  #: the tokens that end a text
-    family: str | None = _read(_text)  #: the usual name of models like an imported one
-    imported_from: str | None = _read(_text)  #: where it came from: its name on the hub, or a path
-    licence: str | None = _read(_text)  #: its licence, as its files or the hub name it
+    chat: ChatTemplate | None = _read_field(_chat)
+    end_tokens: tuple[int, ...] = _read_field(_ids)  #: the tokens that end a text
+    family: str | None = _read_field(_text)  #: the usual name of models like an imported one
+    imported_from: str | None = _read_field(
+        _text
+    )  #: where it came from: its name on the hub, or a path
+    licence: str | None = _read_field(_text)  #: its licence, as its files or the hub name it
     #: facts that a reader should know, of an imported model or of what a run cannot read, in
     #: sentences
-    notes: tuple[str, ...] = _read(_texts)
+    notes: tuple[str, ...] = _read_field(_texts)
     #: the language that an imported translator reads and the one it writes, as its files name them
-    languages: tuple[str, str] | None = _read(_pair)
+    languages: tuple[str, str] | None = _read_field(_pair)
     #: the name of the model that was begun together with it: only their data differ
-    twin: str | None = _read(_text)
+    twin: str | None = _read_field(_text)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
@@ -304,6 +308,6 @@ class Card:
         """
         return dict(self.values)
 
-    def changed(self, **values: Any) -> Card:
+    def change_values(self, **values: Any) -> Card:
         """A card in which these keys have these JSON values."""
         return Card.from_json({**self.values, **values})

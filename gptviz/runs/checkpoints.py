@@ -36,11 +36,11 @@ from safetensors import SafetensorError
 from gptviz.machine import memory
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.machine.errors import reason_of
-from gptviz.machine.files import DEVICE, home, in_place_of, replacement_path, swap, written
+from gptviz.machine.files import DEVICE, file_stamp, home, in_place_of, replacement_path, swap
 from gptviz.machine.hosting import NotAllowedError, hosting, require_writable
 from gptviz.machine.location import BUNDLED
 from gptviz.model.kinds import Kind, kind_said
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 from gptviz.text import Tokenizer, from_json
 
 from .card import Card
@@ -111,7 +111,7 @@ class Adapter:
         return max(self.ranks.values(), default=0)
 
 
-def own() -> Path:
+def own_folder() -> Path:
     """The folder of the user's own models."""
     return home() / "checkpoints"
 
@@ -120,9 +120,9 @@ def folders() -> dict[str, Path]:
     """Every checkpoint by its name: the user's own first, then the bundled ones. A name is a key of
     this table, never a path.
 
-    If both have the same name, it is that of the user's own: see `hidden`.
+    If both have the same name, it is that of the user's own: see `hidden_checkpoints`.
     """
-    by_name = _folders_in(own())
+    by_name = _folders_in(own_folder())
     by_name |= {
         name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name
     }
@@ -144,18 +144,18 @@ def folder_of(name: str) -> Path | None:
     return next(
         (
             root / name
-            for root in (own(), BUNDLED)
+            for root in (own_folder(), BUNDLED)
             if name in _names_in(root) and _is_model(root, name)
         ),
         None,
     )
 
 
-def hidden() -> dict[str, Path]:
+def hidden_checkpoints() -> dict[str, Path]:
     """The bundled checkpoints that cannot be opened by their name, because one of the user's own
     has the same name.
     """
-    owned = _folders_in(own())
+    owned = _folders_in(own_folder())
     return {name: folder for name, folder in _folders_in(BUNDLED).items() if name in owned}
 
 
@@ -176,7 +176,7 @@ def _folders_in(root: Path) -> dict[str, Path]:
     by_name: dict[str, Path] = {}
     for name in sorted(_names_in(root)):
         if _is_model(root, name):
-            by_name.setdefault(_shown(name), root / name)
+            by_name.setdefault(_show_name(name), root / name)
     return by_name
 
 
@@ -206,10 +206,10 @@ def name_of(folder: Path) -> str:
 
     Names come from other machines too: a byte that is not UTF-8 becomes `\xff`, a newline `\n`.
     """
-    return _shown(folder.name)
+    return _show_name(folder.name)
 
 
-def _shown(name: str) -> str:
+def _show_name(name: str) -> str:
     if name.isprintable():  # which a byte that is not UTF-8 is not
         return name
     text = os.fsencode(name).decode("utf-8", "backslashreplace")
@@ -223,7 +223,7 @@ def find(name: str) -> Path:
     """The folder of the checkpoint called `name`."""
     folder = folder_of(name)
     if folder is None:
-        raise CheckpointError(f"no model named {name[:80]!r}{instead(name, folders())}")
+        raise CheckpointError(f"no model named {name[:80]!r}{name_known(name, folders())}")
     return folder
 
 
@@ -273,7 +273,7 @@ def read_config(folder: Path) -> Config:
 
 def read_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a checkpoint."""
-    with _explained(folder, "tokenizer.json"):
+    with _explain_errors(folder, "tokenizer.json"):
         return from_json(
             read_regular(folder / "tokenizer.json", LONGEST["tokenizer.json"]).decode("utf-8")
         )
@@ -287,7 +287,7 @@ def _read_json(folder: Path, file: str) -> dict[str, Any]:
         raise CheckpointError(
             f"{name_of(folder)} is in a folder whose name is not UTF-8 text: rename the folder"
         ) from None
-    with _explained(folder, file):
+    with _explain_errors(folder, file):
         content = parse_json(read_regular(folder / file, LONGEST[file]), MOST_VALUES)
     if not isinstance(content, dict):
         raise CheckpointError(
@@ -297,7 +297,7 @@ def _read_json(folder: Path, file: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _explained(folder: Path, file: str) -> Iterator[None]:
+def _explain_errors(folder: Path, file: str) -> Iterator[None]:
     """Turn errors while `file` is read into a `CheckpointError` that says what to do."""
     try:
         yield
@@ -382,7 +382,7 @@ def load(
     return Checkpoint(name_of(folder), model.eval(), tokenizer, read_card(folder))
 
 
-def _expected(folder: Path, config: Config) -> Mapping[str, tuple[int, ...]]:
+def _expected_shapes(folder: Path, config: Config) -> Mapping[str, tuple[int, ...]]:
     """The shapes of the tensors that a file of weights of the checkpoint in `folder` has, by name.
 
     They are compared before weights are allocated, so that no config can make this machine allocate
@@ -424,7 +424,7 @@ def adapter_of(base: Path, ranks: Mapping[str, int]) -> Adapter:
             f"{name} is an adapter itself, of {read_adapter(base).base}, and an adapter has no "
             "adapters: take that model instead"
         )
-    with _explained(base, "model.safetensors"):
+    with _explain_errors(base, "model.safetensors"):
         return Adapter(name, weights_hash(base), ranks)
 
 
@@ -462,7 +462,9 @@ def base_folders(folder: Path) -> list[Path]:
     """
     base = read_adapter(folder).base
     return [
-        by_name[base] for by_name in (_folders_in(own()), _folders_in(BUNDLED)) if base in by_name
+        by_name[base]
+        for by_name in (_folders_in(own_folder()), _folders_in(BUNDLED))
+        if base in by_name
     ]
 
 
@@ -483,7 +485,7 @@ def weights_hash(folder: Path) -> str:
         files = source_of(folder).files()
     else:
         files = [folder / "model.safetensors"]
-    hashes = [_hash(file, written(file)) for file in files]
+    hashes = [_hash(file, file_stamp(file)) for file in files]
     if len(hashes) == 1:
         return hashes[0]
     return " ".join(hashes)
@@ -550,9 +552,9 @@ def _read_factors(path: Path, config: Config) -> dict[str, Factors]:
     from gptviz.model.lora import factors
 
     folder = _folder_of(path)
-    expected = _expected(folder, config)
+    expected = _expected_shapes(folder, config)
     with _fitting(path, expected) as file:
-        return factors(dict(_finite(file, name_of(folder), expected)))
+        return factors(dict(_read_weights(file, name_of(folder), expected)))
 
 
 def is_reference(folder: Path) -> bool:
@@ -564,10 +566,10 @@ def is_reference(folder: Path) -> bool:
 
 def source_of(folder: Path) -> ModelSource:
     """The files of another program that have the weights of the checkpoint in `folder`."""
-    from gptviz.pretrained.opening import ImportRefusedError, referred
+    from gptviz.pretrained.opening import ImportRefusedError, source_from_reference
 
     try:
-        return referred(_read_json(folder, "source.json"))
+        return source_from_reference(_read_json(folder, "source.json"))
     except ImportRefusedError as error:
         raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
@@ -585,7 +587,7 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
         path = folder / "model.safetensors"
     else:
         path = snapshots(folder)[step]
-    with _fitting(path, _expected(folder, config)):
+    with _fitting(path, _expected_shapes(folder, config)):
         pass
 
 
@@ -598,10 +600,10 @@ def _read_model(
 
     folder = _folder_of(path)
     name = name_of(folder)
-    expected = _expected(folder, config)
+    expected = _expected_shapes(folder, config)
     with _fitting(path, expected) as file:
         _require_room(name, config, device, precision)
-        return place(lay_out(config), _finite(file, name, expected), device, precision)
+        return place(lay_out(config), _read_weights(file, name, expected), device, precision)
 
 
 def _require_room(
@@ -613,12 +615,12 @@ def _require_room(
     from gptviz.model.costs import memory_needed
     from gptviz.model.precision import type_in_memory
 
-    needs = memory_needed.needed(config, type_in_memory(torch.float32, precision).itemsize)
+    needs = memory_needed.memory_needed(config, type_in_memory(torch.float32, precision).itemsize)
     if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
         raise CheckpointError(f"{name} is not opened: {problem}")
 
 
-def _finite(
+def _read_weights(
     file: Any, name: str, expected: Mapping[str, tuple[int, ...]]
 ) -> Iterator[tuple[str, Tensor]]:
     """The weights of a file in float32, as they were trained, one after the other."""
@@ -635,7 +637,7 @@ def _finite(
 
 def stored_weights(folder: Path, config: Config) -> dict[str, Tensor]:
     """The weights of the checkpoint in `folder`, each in the type in which it is stored."""
-    expected = _expected(folder, config)
+    expected = _expected_shapes(folder, config)
     with _fitting(folder / "model.safetensors", expected) as file:
         return {name: file.get_tensor(name) for name in expected}
 
@@ -734,7 +736,7 @@ def destination(name: str, root: Path | None = None) -> Path:
     replaces.
     """
     check_name(name)
-    target = (own() if root is None else root) / name
+    target = (own_folder() if root is None else root) / name
     if target.is_dir():
         holds = {file.name for file in target.iterdir() if not file.name.startswith(".")}
     else:
@@ -750,16 +752,16 @@ def is_in_use(name: str, root: Path | None = None) -> bool:
     """Whether a model saved as `name` below `root` (default: the user's own) would replace one, or
     hide a bundled one.
     """
-    if os.path.lexists((own() if root is None else root) / name):
+    if os.path.lexists((own_folder() if root is None else root) / name):
         return True
-    is_own = root is None or os.path.realpath(root) == os.path.realpath(own())
+    is_own = root is None or os.path.realpath(root) == os.path.realpath(own_folder())
     return is_own and name in _folders_in(BUNDLED)
 
 
 def check_is_free(name: str, root: Path | None = None) -> None:
     """Refuse a name that is in use (see `is_in_use`) with a `NameInUseError`."""
     if is_in_use(name, root):
-        is_bundled = not os.path.lexists((own() if root is None else root) / name)
+        is_bundled = not os.path.lexists((own_folder() if root is None else root) / name)
         if is_bundled:
             whose = " (it came with gptviz, and your new model would hide it)"
         else:
@@ -801,7 +803,7 @@ def save(
     destination(name, root)
     if not replace:
         check_is_free(name, root)
-    weights = _stored(name, model, dtype)
+    weights = _stored_weights(name, model, dtype)
     return save_opened(
         name,
         model.config,
@@ -871,7 +873,7 @@ def save_opened(
     return target
 
 
-def _stored(name: str, model: Transformer, dtype: torch.dtype | None) -> dict[str, Tensor]:
+def _stored_weights(name: str, model: Transformer, dtype: torch.dtype | None) -> dict[str, Tensor]:
     """The weights in the type in which they are stored, float32 unless given."""
     import torch
 
@@ -895,7 +897,7 @@ def write_weights(path: Path, model: Transformer, dtype: torch.dtype | None = No
     if path.parent != _folder_of(path):
         with suppress(OSError):  # writing the file says what is wrong
             path.parent.mkdir(exist_ok=True)
-    write_tensors(path, _stored(path.name, model, dtype))
+    write_tensors(path, _stored_weights(path.name, model, dtype))
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:

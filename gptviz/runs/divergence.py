@@ -15,7 +15,7 @@ from .card import Card, LossEntry
 LONGEST = 400  # characters of the sentence on a card, which may come from a stranger
 
 
-def diverged(card: Card, config: Config) -> str | None:
+def describe_divergence(card: Card, config: Config) -> str | None:
     """A sentence that says that the run has diverged and what to change, or None if it has not.
 
     It is computed from the losses if the card does not have such a sentence: cards of older

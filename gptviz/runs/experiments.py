@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from gptviz.data.registry import source_named
 from gptviz.data.source import Source
-from gptviz.model import PRESETS, Config, changed
+from gptviz.model import PRESETS, Config, change_config
 from gptviz.model.presets import RUNGS
 from gptviz.text import Tokenizer
 from gptviz.train.recipe import Recipe
@@ -69,7 +69,7 @@ class Plan:
     @property
     def config(self) -> Config:
         """The architecture, before the tokenizer determines the size of its vocabulary."""
-        return changed(PRESETS[self.preset], **dict(self.changes))
+        return change_config(PRESETS[self.preset], **dict(self.changes))
 
     def source(self) -> Source:
         """The data of the plan."""
@@ -132,7 +132,7 @@ class Plan:
                 tokenizer = self.learn_tokenizer(source)
             else:
                 tokenizer = tokenizer
-            config = changed(source.fitted(self.config, tokenizer), **(changes or {}))
+            config = change_config(source.fit_config(self.config, tokenizer), **(changes or {}))
         described = {"preset": self.name, "architecture": self.preset, **(about or {})}
         if self.target is not None:
             described["target"] = asdict(self.target)

@@ -19,7 +19,7 @@ from gptviz.machine.files import replacement_path, scratch_folder
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.families.expressing import NotExpressibleError, expressed
+from gptviz.pretrained.families.expressing import NotExpressibleError, express_model
 from gptviz.pretrained.gguf_writing import BITS_OF_KIND, check_gguf, write_gguf
 from gptviz.pretrained.places.hub import is_name
 from gptviz.pretrained.sources import nanogpt
@@ -117,16 +117,16 @@ class _Files(Format):
             tokenizer = checkpoints.read_tokenizer(folder)
             task = learned_task(card.source, tokenizer)
             written = Written(
-                name=names.possible(folder.name),
+                name=names.possible_name(folder.name),
                 config=config,
                 tokenizer=tokenizer,
                 weights=_weights(folder, config, exactly=self.is_exact),
                 family=card.family,
-                card=_about(config, card),
+                card=_describe_origin(config, card),
                 licence=card.licence,
                 chat=card.chat,
                 ends=card.end_tokens,
-                whole=None if task is None else task.whole,
+                whole=None if task is None else task.sequence_length,
                 labels=card.labels or (),
                 notes=card.notes,
                 languages=card.languages,
@@ -173,7 +173,7 @@ class _Files(Format):
             ) from None
 
     def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
-        name = names.possible(folder.name)
+        name = names.possible_name(folder.name)
         with scratch_folder("exporting") as fresh:
             made = fresh / (f"{name}{self.ending}" if self.is_single else name)
             self.write(folder, made)
@@ -193,7 +193,7 @@ class TransformersFormat(_Files):
     )
 
     def check(self, config: Config, family: str | None, folder: Path) -> None:
-        expressed(config, family)
+        express_model(config, family)
 
     def write_files(self, model: Written, folder: Path) -> None:
         write_transformers(model, folder)
@@ -279,7 +279,7 @@ class PeftFormat(_Files):
         return "it is no LoRA adapter"
 
     def check(self, config: Config, family: str | None, folder: Path) -> None:
-        expressed(config, family)
+        express_model(config, family)
 
     def write_files(self, model: Written, folder: Path) -> None:
         raise NotImplementedError
@@ -366,7 +366,7 @@ def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor
     return checkpoints.stored_weights(folder, config)
 
 
-def _about(config: Config, card: Card) -> str:
+def _describe_origin(config: Config, card: Card) -> str:
     """A description of the model and where it comes from, in sentences."""
     kind = "a model" if card.family is None else f"a {card.family} model"
     sentences = [

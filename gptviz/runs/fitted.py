@@ -15,7 +15,7 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from gptviz.machine.bounded import read_regular
-from gptviz.machine.files import home, in_place_of, kept_until_written, length_of, renew, written
+from gptviz.machine.files import file_stamp, home, in_place_of, kept_until_written, length_of, renew
 from gptviz.machine.hosting import hosting
 from gptviz.machine.location import BUNDLED
 from gptviz.machine.memory import in_bytes
@@ -38,35 +38,35 @@ _in_memory: dict[str, Mapping[str, Tensor]] = {}
 _OF_MODEL = "-features"
 
 
-def named(name: str, digest: str) -> str:
+def name_with_digest(name: str, digest: str) -> str:
     """The name that something is kept under: what was typed, in small letters, and the beginning of
     a digest.
     """
     return f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')[:40] or 'unnamed'}-{digest[:8]}"
 
 
-def kept(digest: str) -> dict[str, Tensor]:
+def kept_tensors(digest: str) -> dict[str, Tensor]:
     """The tensors that are kept under this digest; none where there is no such file, or it cannot
     be read. What is read stays longer than what is not.
     """
     if digest in _in_memory:
         return dict(_in_memory[digest])
     renew(path := _path(digest))
-    return dict(_read(path))
+    return dict(_read_tensors(path))
 
 
-def shipped(name: str) -> dict[str, Tensor]:
+def shipped_tensors(name: str) -> dict[str, Tensor]:
     """The tensors that lie beside a model that ships, by the name of the model and "-features";
     none where there are none.
     """
     if name.endswith(_OF_MODEL):
-        return dict(_read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY))
+        return dict(_read_tensors(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY))
     return {}
 
 
 # One picture reads the same file for many models with edits.
 @kept_until_written("", most=MOST_OPEN)
-def _read(path: Path) -> dict[str, Tensor]:
+def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load(read_regular(path, MOST_OF_ONE))
     except (OSError, SafetensorError):
@@ -82,7 +82,7 @@ def names(beginning: str) -> list[str]:
 
 
 def shipped_names() -> list[str]:
-    """The names of all that `shipped` finds."""
+    """The names of all that `shipped_tensors` finds."""
     return sorted(f"{path.parent.name}{_OF_MODEL}" for path in BUNDLED.glob(f"*/{DICTIONARY}"))
 
 
@@ -115,7 +115,7 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
         _in_memory.pop(next(iter(_in_memory)))
 
 
-def lasts(digest: str) -> bool:
+def is_kept(digest: str) -> bool:
     """Whether what has this digest is kept for as long as who asks may keep something."""
     return _path(digest).exists() or (hosting().read_only and digest in _in_memory)
 
@@ -126,7 +126,7 @@ def _make_room(path: Path, needed: int) -> None:
     """
     if needed > MOST_OF_ONE:
         raise OSError(f"it takes {in_bytes(needed)}, and {in_bytes(MOST_OF_ONE)} is the most")
-    oldest_first = sorted(_files(), key=lambda file: written(file) or (0, 0))
+    oldest_first = sorted(_files(), key=lambda file: file_stamp(file) or (0, 0))
     sizes = {file: length_of(file) for file in oldest_first if file != path}
     going = []
     for file in filter(_can_be_fitted_again, [*sizes]):

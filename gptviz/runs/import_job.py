@@ -60,7 +60,7 @@ def begin(
         return _current
 
 
-def current() -> ImportJob | None:
+def current_import() -> ImportJob | None:
     """The import that was begun last; None before the first, and once it was dismissed."""
     return _current
 

@@ -82,12 +82,12 @@ def import_model(
         save = peft_adapters.reader(
             path, base, imported_from=str(path), **({"command": command} if command else {})
         )
-        with names.claimed(
-            name or suggested or names.possible(path.name), or_next=name is None
+        with names.claim_name(
+            name or suggested or names.possible_name(path.name), or_next=name is None
         ) as claim:
-            return _imported(save(claim.name))
+            return _imported_model(save(claim.name))
     if zips.is_zip(given):
-        return _imported(sharing.unpack(Path(given), name, base))
+        return _imported_model(sharing.unpack(Path(given), name, base))
     if base is not None:
         raise CheckpointError(f"{given} {peft_adapters.NO_BASE}")
 
@@ -99,9 +99,9 @@ def import_model(
 
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
-        source = source_at(Path(given) if on_disk else hub.fetched(given, accept), additions)
+        source = source_at(Path(given) if on_disk else hub.fetch_model(given, accept), additions)
         require_room(source, source.outline().config, precision=STORED)
-        opened = source.opened()
+        opened = source.describe_model()
         with_weights(source, opened.config, precision=STORED)
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
@@ -114,15 +114,15 @@ def import_model(
         there = source.path.stem
     else:
         there = Path(given).resolve().name
-    wanted = names.possible(suggested or there) if name is None else name
-    with names.claimed(wanted, or_next=name is None) as claim:
+    wanted = names.possible_name(suggested or there) if name is None else name
+    with names.claim_name(wanted, or_next=name is None) as claim:
         folder = checkpoints.save_opened(
             claim.name, opened.config, opened.tokenizer, card, source=reference(source)
         )
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
 
 
-def _imported(folder: Path) -> Imported:
+def _imported_model(folder: Path) -> Imported:
     made = checkpoints.read_card(folder)
     return Imported(
         folder,
@@ -142,7 +142,7 @@ def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, 
         raise CheckpointError(str(error)) from None
 
 
-def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined | None:
+def examine_tensors(given: str, additions: Mapping[str, Any] | None = None) -> Examined | None:
     """The tensors of the file `given` compared with its mapping or a draft, None for other sources;
     see `import_model`.
     """
@@ -152,7 +152,7 @@ def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined
         else:
             source = None
         if isinstance(source, Mapped):
-            return source.examined()
+            return source.examine_tensors()
         return None
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
@@ -163,7 +163,7 @@ def too_large(offer: HubModel) -> str | None:
     can.
     """
     config = outline_of(offer.fields).config
-    needs = memory_needed.needed(
+    needs = memory_needed.memory_needed(
         config, number_bytes(offer.weights, parameter_count(config), STORED)
     )
     return memory_needed.refusal(needs, memory.room(needs.total))
@@ -193,7 +193,7 @@ def of_hub(name: str) -> Path:
         # works again
         if known:
             try:
-                hub.fetched(name)
+                hub.fetch_model(name)
             except ImportRefusedError as error:
                 raise CheckpointError(str(error)) from None
         return next(filter(_has_weights, known), None) or import_model(name).folder
@@ -222,9 +222,9 @@ def in_place(
     try:
         source = source_at(path)
         require_room(source, source.outline().config, device, precision)
-        opened = source.opened()
+        opened = source.describe_model()
         return checkpoints.Checkpoint(
-            names.possible(path.stem if path.is_file() else path.name),
+            names.possible_name(path.stem if path.is_file() else path.name),
             with_weights(source, opened.config, device, precision).eval(),
             opened.tokenizer,
             Card.from_json({"imported_from": str(source.path), **values_of(opened)}),
@@ -261,7 +261,7 @@ def bar(name: str, size: int | None = None) -> Iterator[None]:
         drawn.update(done - drawn.n)
 
     try:
-        with progress.listening(draw):
+        with progress.listen_to(draw):
             yield
     finally:
         if drawn is not None:

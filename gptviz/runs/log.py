@@ -22,7 +22,7 @@ from gptviz.machine.errors import reason_of
 from gptviz.train.trainer import Evaluated, Stepped
 
 from . import checkpoints
-from .card import count, finite, shares
+from .card import count, finite_or_none, shares
 from .checkpoints import CheckpointError
 
 LINES_PER_DOUBLING = 128
@@ -71,7 +71,7 @@ class LogLine:
             step=content["step"],
             by_place=shares(content.get("by_place")),
             text=text if isinstance(text, str) else None,
-            **{name: finite(content.get(name)) for name in NUMBERS},
+            **{name: finite_or_none(content.get(name)) for name in NUMBERS},
         )
 
 
@@ -118,7 +118,7 @@ class LogWriter:
             "log.recent": torch.tensor(self.recent_loss, dtype=torch.float64),
         }
 
-    def stepped(self, event: Stepped) -> None:
+    def record_step(self, event: Stepped) -> None:
         """Record a step; the loss of a line is the mean since the line before."""
         self.losses.append(event.loss)
         first = math.isnan(self.recent_loss)
@@ -141,7 +141,7 @@ class LogWriter:
             )
             self.losses.clear()
 
-    def evaluated(self, event: Evaluated, *, by_place: bool, **measured: float) -> None:
+    def record_evaluation(self, event: Evaluated, *, by_place: bool, **measured: float) -> None:
         """Record an evaluation, and the other measurements."""
         more = measured | ({"by_place": event.evaluation.by_place()} if by_place else {})
         accuracy = event.evaluation.accuracy
@@ -154,11 +154,11 @@ class LogWriter:
             **more,
         )
 
-    def sampled(self, step: int, text: str) -> None:
+    def record_sample(self, step: int, text: str) -> None:
         """Record a sample of the text that the model writes after `step` steps."""
         self._write(kind="sample", step=step, text=text)
 
-    def diverged(self, step: int, text: str) -> None:
+    def record_divergence(self, step: int, text: str) -> None:
         """Record that the run has diverged after `step` steps; `text` says so."""
         self._write(kind="diverged", step=step, text=text)
 

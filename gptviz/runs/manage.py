@@ -21,7 +21,7 @@ from gptviz.machine.files import home, length_of
 
 from . import checkpoints
 from .checkpoints import CheckpointError
-from .names import claimed
+from .names import claim_name
 from .status import RunError, locked, read_status
 
 MOST_DELETED = 20
@@ -32,14 +32,14 @@ TOKEN = re.compile(r"[0-9]{20}-(?P<name>.+)")
 
 def is_own(folder: Path) -> bool:
     """Whether the model in `folder` is the user's, not one that came with gptviz."""
-    return folder.parent == checkpoints.own()
+    return folder.parent == checkpoints.own_folder()
 
 
 def rename(name: str, new: str) -> Path:
     """Rename the user's model `name` to `new`, and return its folder. Adapters of it name it by its
     new name.
     """
-    with _held(name, "renamed") as folder, _claimed(new) as target:
+    with _hold_model(name, "renamed") as folder, _claim_folder(new) as target:
         adapters = adapters_of(folder)
         _move(folder, target, f"{name} is not renamed")
     for its_folder in adapters:
@@ -69,10 +69,10 @@ def delete(name: str) -> str:
     one is kept at any size.
     """
     token = f"{time.time_ns():020d}-{name}"
-    with _held(name, "deleted") as folder:
+    with _hold_model(name, "deleted") as folder:
         _move(folder, _trash() / token, f"{name} is not deleted")
     size = 0
-    for rank, folder in enumerate(_deleted()):
+    for rank, folder in enumerate(_models_in_trash()):
         size += sum(
             length_of(Path(root, file)) for root, _, files in os.walk(folder) for file in files
         )
@@ -85,20 +85,22 @@ def undelete(token: str) -> str:
     """Bring a deleted model back, and return its name: a new one if another model, own or shipped,
     has the old name now.
     """
-    if (name := deleted().get(token)) is None:
+    if (name := deleted_models().get(token)) is None:
         raise CheckpointError(
             "the model is not in the trash any more: it was brought back already, or removed for "
             "good"
         )
-    with _claimed(name, or_next=True) as target:
+    with _claim_folder(name, or_next=True) as target:
         _move(_trash() / token, target, f"{name} is not brought back")
     return target.name
 
 
-def deleted() -> dict[str, str]:
+def deleted_models() -> dict[str, str]:
     """The names of the models that `undelete` can bring back, by token; the last deleted first."""
     return {
-        folder.name: name["name"] for folder in _deleted() if (name := TOKEN.fullmatch(folder.name))
+        folder.name: name["name"]
+        for folder in _models_in_trash()
+        if (name := TOKEN.fullmatch(folder.name))
     }
 
 
@@ -107,7 +109,7 @@ def _trash() -> Path:
 
 
 @contextmanager
-def _held(name: str, moved: str) -> Iterator[Path]:
+def _hold_model(name: str, moved: str) -> Iterator[Path]:
     """The folder of the user's model `name`, which nobody trains or moves meanwhile; `moved` names
     the change, for messages.
     """
@@ -133,12 +135,12 @@ def _held(name: str, moved: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _claimed(name: str, *, or_next: bool = False) -> Iterator[Path]:
+def _claim_folder(name: str, *, or_next: bool = False) -> Iterator[Path]:
     """The folder for a model called `name`, or by the next free name; nobody else takes the name
     meanwhile.
     """
     try:
-        with claimed(name, or_next=or_next) as claim:
+        with claim_name(name, or_next=or_next) as claim:
             yield claim.folder
     except RunError as error:
         raise CheckpointError(str(error)) from None
@@ -155,7 +157,7 @@ def _move(folder: Path, target: Path, failed: str) -> None:
         raise CheckpointError(f"{failed} ({reason_of(error)}): it is where it was") from None
 
 
-def _deleted() -> list[Path]:
+def _models_in_trash() -> list[Path]:
     """The models in the trash, the last deleted first. Other files there are left out."""
     with suppress(OSError):
         return sorted(

@@ -21,7 +21,7 @@ from .status import RunError, locked, read_status
 
 @dataclass(frozen=True)
 class Claim:
-    """A name that this thread has claimed: `claimed` holds its lock, so nobody else writes, trains
+    """A name that this thread has claimed: `claim_name` holds its lock, so nobody else writes, trains
     or moves its model.
     """
 
@@ -45,7 +45,7 @@ def free_name(name: str, root: Path | None = None, ends: Sequence[str] = ("",)) 
     )
 
 
-def possible(name: str) -> str:
+def possible_name(name: str) -> str:
     """A name that a model can have, made from the name of a folder or file."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-")[:LONGEST_NAME].rstrip(".") or "model"
 
@@ -58,7 +58,7 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 @contextmanager
-def claimed(
+def claim_name(
     name: str, root: Path | None = None, *, replace: bool = False, or_next: bool = False
 ) -> Iterator[Claim]:
     """Claim the name of a new model while the block runs: of all threads and processes that want
@@ -85,7 +85,7 @@ def claimed(
             )
         except OSError as error:
             raise CheckpointError(
-                f"cannot write the model {name} below {root or checkpoints.own()} ({reason_of(error)})"
+                f"cannot write the model {name} below {root or checkpoints.own_folder()} ({reason_of(error)})"
             ) from None
         root = claim.folder.parent
         # what killed processes have left in the folders of models: a new run needs the room
@@ -111,7 +111,7 @@ def _enter_first(held: ExitStack, names: Iterator[str], root: Path | None, repla
 
 @contextmanager
 def _claimed_alone(name: str, root: Path | None, replace: bool) -> Iterator[Claim]:
-    """A claim on only this name, as `claimed` describes it."""
+    """A claim on only this name, as `claim_name` describes it."""
     folder = checkpoints.destination(name, root)
     if not replace:
         checkpoints.check_is_free(name, root)

@@ -27,7 +27,7 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
     None for the one that its files name.
     """
     try:
-        read = peft.read(path)
+        read = peft.read_adapter(path)
         if base is not None:
             folder = checkpoints.find(base)
         else:
@@ -62,7 +62,7 @@ def base_named(named: str) -> Path:
     from, or by its own name.
     """
     if named:
-        own = names.possible(named.replace("\\", "/").rstrip("/").rpartition("/")[2])
+        own = names.possible_name(named.replace("\\", "/").rstrip("/").rpartition("/")[2])
     else:
         own = ""
     for name, folder in checkpoints.folders().items():

@@ -24,7 +24,7 @@ from typing import Any
 
 from gptviz.machine.errors import reason_of
 from gptviz.machine.files import home
-from gptviz.machine.hosting import carried, environment, hosting, variable
+from gptviz.machine.hosting import carry_rights, environment, hosting, variable
 from gptviz.machine.lines import lines_of
 
 from . import checkpoints
@@ -116,7 +116,7 @@ class Queue:
             read_run(folder)
             if read_status(folder).state == "finished":
                 raise RunError(f"{name} is finished: begin a new run, from its weights if you like")
-            waiting = self.waiting()
+            waiting = self.waiting_runs()
             if len(waiting) >= self.most_waiting:
                 raise QueueFullError(
                     f"{len(waiting)} runs wait already, which is the most allowed: try again "
@@ -148,7 +148,7 @@ class Queue:
         with self._lock:
             if name in self.training():
                 return 0
-            waiting = self.waiting()
+            waiting = self.waiting_runs()
             if name in waiting:
                 return waiting.index(name) + 1
             return None
@@ -162,7 +162,7 @@ class Queue:
             begun = [name for name in self._processes if states.get(name) == "waiting"]
             return [*begun, *(name for name, state in states.items() if state == "running")]
 
-    def waiting(self) -> list[str]:
+    def waiting_runs(self) -> list[str]:
         """The runs that wait, the next one first."""
         with self._lock:
             since = {}
@@ -177,9 +177,9 @@ class Queue:
         waits.
         """
         with self._lock:
-            if self._thread is None and (self._processes or self.waiting()):
+            if self._thread is None and (self._processes or self.waiting_runs()):
                 # what waits was allowed when it was put into the queue, whoever looks at it now
-                work = carried(self._attend, reads_only=False)
+                work = carry_rights(self._attend, reads_only=False)
                 self._thread = Thread(target=work, name="training queue", daemon=True)
                 self._thread.start()
 
@@ -241,7 +241,7 @@ class Queue:
             # If a disk is full or a folder is gone, the other runs must still get their turn.
             with self._lock, suppress(OSError, checkpoints.CheckpointError):
                 self._update()
-                if self._closed or not (self._processes or self.waiting()):
+                if self._closed or not (self._processes or self.waiting_runs()):
                     self._thread = None
                     return
             time.sleep(POLL)
@@ -266,7 +266,7 @@ class Queue:
                 # last, so that who sees it gone sees its state too
                 del self._processes[name]
         if not self._closed:
-            for name in self._next():
+            for name in self._next_runs():
                 self._start(name)
 
     def _say_how_it_ended(self, name: str, code: int) -> None:
@@ -284,12 +284,12 @@ class Queue:
         elif state == "waiting":
             write_status(folder, "failed", f"it could not begin: {error}")
 
-    def _next(self) -> list[str]:
+    def _next_runs(self) -> list[str]:
         """The runs that begin now: the first that waits, if there is room, and the twin of a run
         that trains.
         """
         training = self.training()
-        waiting = self.waiting()
+        waiting = self.waiting_runs()
         if self.twins_at_once:
             twins = [twin for name in training if (twin := self._twin(name)) is not None]
         else:

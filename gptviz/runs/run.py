@@ -35,7 +35,7 @@ from gptviz.train.recipe import Recipe
 from . import checkpoints
 from .card import Card
 from .checkpoints import CheckpointError
-from .names import Claim, claimed
+from .names import Claim, claim_name
 from .status import RunError, write_status
 
 STORES = {"float32": torch.float32, "float16": torch.float16}
@@ -101,7 +101,7 @@ def prepare(
             there is too little memory.
         ValueError: the data does not suit the model.
     """
-    with nullcontext(claim) if claim else claimed(spec.name, root, replace=replace) as mine:
+    with nullcontext(claim) if claim else claim_name(spec.name, root, replace=replace) as mine:
         config = spec.config
         tokenizer = spec.tokenizer
         source = spec.source

@@ -75,7 +75,7 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
                 "make room there, or choose another place"
             ) from None
         return
-    name = names.possible(folder.name)
+    name = names.possible_name(folder.name)
     check_is_whole(folder)
     try:
         with (
@@ -212,11 +212,11 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
     else:
         shown = Path(str(getattr(file, "name", "the zip file"))).name
     try:
-        with zips.opened(file) as content:
+        with zips.open_zip(file) as content:
             model = _ZippedModel(content, Path(shown).stem)
-            with names.claimed(name or model.name, or_next=name is None) as claim:
+            with names.claim_name(name or model.name, or_next=name is None) as claim:
                 needed = model.bytes
-                free = shutil.disk_usage(checkpoints.own()).free
+                free = shutil.disk_usage(checkpoints.own_folder()).free
                 if needed > free - ROOM_LEFT:
                     sizes = (
                         f"{memory.in_bytes(needed)}, and {memory.in_bytes(free)} is free on the "
@@ -234,7 +234,7 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
         raise CheckpointError(str(error)) from None
     except OSError as error:
         raise CheckpointError(
-            f"{shown} cannot be unpacked below {checkpoints.own()} ({reason_of(error)}): nothing "
+            f"{shown} cannot be unpacked below {checkpoints.own_folder()} ({reason_of(error)}): nothing "
             "of it is kept"
         ) from None
 
@@ -284,11 +284,13 @@ class _ZippedModel:
         self._files = {str(path): name for path, name in beside_it.items() if self._is_wanted(path)}
         #: how many bytes its files have when they are unpacked
         self.bytes = content.size(*self._files.values())
-        self.name = names.possible(at.name or name)  #: a name for it
+        self.name = names.possible_name(at.name or name)  #: a name for it
 
     def _config_is_ours(self) -> bool:
         try:
-            config = parse_json(self._content.read(self._main, LONGEST["source.json"]), MOST_VALUES)
+            config = parse_json(
+                self._content.read_entry(self._main, LONGEST["source.json"]), MOST_VALUES
+            )
         except ZipError:
             raise
         except ValueError as error:
@@ -331,7 +333,7 @@ class _ZippedModel:
                 peft_adapters.reader(given, base)(made.name, root=folder)
             elif not self._is_ours:
                 source = source_at(given if main == CONFIG else given / main)
-                opened = source.opened()
+                opened = source.describe_model()
                 weights = weights_of(source, opened.config)  # in the types they have
                 card = values_of(opened)
                 checkpoints.save_opened(

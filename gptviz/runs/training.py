@@ -126,8 +126,8 @@ def _train(
     if world.is_main:
         clear_stop_request(folder)
         # a resumed run may have it already
-        if (note := source.unread(tokenizer)) and note not in run.card.notes:
-            run = _noted(run, notes=[*run.card.notes, note])
+        if (note := source.describe_unread(tokenizer)) and note not in run.card.notes:
+            run = _note_on_card(run, notes=[*run.card.notes, note])
         run = _with_engine(run, model, data, requests)
     if _broadcast_request(requests.made, world, device):
         if world.is_main:
@@ -165,7 +165,7 @@ def _train(
                 if isinstance(event, Stepped):
                     requests.is_last = event.progress >= 1
                     if world.is_main and not requests.is_last:
-                        request = requests.now()
+                        request = requests.open_request()
                     else:
                         request = None
                     if agreed := _broadcast_request(request, world, device):
@@ -182,7 +182,7 @@ def _train(
         outcome = "paused"
     except DivergedError as error:
         if recorder is not None:
-            recorder.diverged(str(error))
+            recorder.record_divergence(str(error))
         raise
     if recorder is not None:
         recorder.end(outcome)
@@ -223,7 +223,7 @@ class _Requests:
         self._begun = time.monotonic()
         self._told = ""
 
-    def now(self) -> StopRequest | None:
+    def open_request(self) -> StopRequest | None:
         """The request that is open now, or None if there is none."""
         return self._requested() or stop_request(self._folder)
 
@@ -233,7 +233,7 @@ class _Requests:
 
         If several processes train, it goes on too: the others would wait for this one.
         """
-        how = self.now() if self._world.size == 1 else None
+        how = self.open_request() if self._world.size == 1 else None
         if how == "pause" or (how == "stop" and not self.is_last):
             raise _RequestedError(how)
 
@@ -241,7 +241,7 @@ class _Requests:
         """Write the present trial of the choice of an engine into the status, and interrupt it if
         the user asks for an end.
         """
-        if how := self.now():
+        if how := self.open_request():
             raise _RequestedError(how)
         told = f"{doing} ({time.monotonic() - self._begun:.0f} s so far)"
         if told != self._told:
@@ -274,12 +274,12 @@ def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) 
     except _RequestedError as requested:
         requests.made = requested.how
         return run
-    return replace(_noted(run, engine=engine.to_dict()), engine=engine)
+    return replace(_note_on_card(run, engine=engine.to_dict()), engine=engine)
 
 
-def _noted(run: Run, **values: Any) -> Run:
+def _note_on_card(run: Run, **values: Any) -> Run:
     """The run with these values on its card."""
-    card = run.card.changed(**values)
+    card = run.card.change_values(**values)
     checkpoints.write_json(run.folder / "card.json", card.to_json())
     return replace(run, card=card)
 
@@ -358,7 +358,7 @@ class _Recorder:
         """
         if isinstance(event, Evaluated):
             model = self.trainer.model.eval()
-            measured = self.source.measured(
+            measured = self.source.measure_model(
                 model, self.tokenizer, self.data, None if event.share == 1 else event.rows
             )
             numbers = dict(_numbers_in(measured))
@@ -366,15 +366,15 @@ class _Recorder:
                 numbers["share"] = round(event.share, 4)
             if event.training is not None and self.source.has_right_answers:
                 numbers["training_accuracy"] = event.training.accuracy
-            self.log.evaluated(event, by_place=self.source.has_places, **numbers)
+            self.log.record_evaluation(event, by_place=self.source.has_places, **numbers)
             self._note(event, measured, numbers)
             sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
-            self.log.sampled(sample.step, sample.text)
+            self.log.record_sample(sample.step, sample.text)
             yield sample
             self._save()
             return
-        self.log.stepped(event)
-        if self.recipe.keeps(event.step) or event.progress >= 1:
+        self.log.record_step(event)
+        if self.recipe.saves_snapshot(event.step) or event.progress >= 1:
             self._snapshot()
         if time.monotonic() - self.saved > SAVE_EVERY:
             self._save()
@@ -384,22 +384,22 @@ class _Recorder:
         if outcome == "stopped":
             self._snapshot()
         if self.card.diverged:
-            self.log.diverged(self.trainer.step, self.card.diverged)
+            self.log.record_divergence(self.trainer.step, self.card.diverged)
         self._save()
         clear_stop_request(self.folder)
         write_status(self.folder, outcome, self.card.diverged or "")
         if outcome == "finished":
             (self.folder / "state.safetensors").unlink(missing_ok=True)
 
-    def diverged(self, message: str) -> None:
+    def record_divergence(self, message: str) -> None:
         """Record that the loss or the weights are no longer numbers; the last weights saved stay.
 
         The card on the disk is changed, since the card of this object may describe a model that is
         not saved.
         """
-        self.log.diverged(self.trainer.step, message)
+        self.log.record_divergence(self.trainer.step, message)
         self.log.flush()
-        card = checkpoints.read_card(self.folder).changed(diverged=message)
+        card = checkpoints.read_card(self.folder).change_values(diverged=message)
         checkpoints.write_json(self.folder / "card.json", card.to_json())
 
     def _note(self, event: Evaluated, measured: dict[str, Any], numbers: dict[str, float]) -> None:
@@ -431,7 +431,7 @@ class _Recorder:
         # so that the card of a run that did not diverge does not have the key
         if diverged or self.card.diverged:
             values["diverged"] = diverged
-        self.card = self.card.changed(**values, **measured)
+        self.card = self.card.change_values(**values, **measured)
 
     def _snapshot(self) -> None:
         if self.recipe.snapshots:
@@ -447,7 +447,7 @@ class _Recorder:
         """Save the run as it is now. The state is written last: steps after the saved state are
         taken again after a crash.
         """
-        self.card = self.card.changed(
+        self.card = self.card.change_values(
             losses=[entry.to_json() for entry in self.losses],
             steps=self.trainer.step,
             seconds=round(self.trainer.seconds, 1),

@@ -56,12 +56,12 @@ class ZipEntries:
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or (
                 stat.S_ISDIR(mode) and not entry.is_dir()
             ):
-                raise ZipError(f"{_shown(entry)} is a link or a device, not a file")
+                raise ZipError(f"{_show_entry(entry)} is a link or a device, not a file")
             if entry.flag_bits & 0x1:
-                raise ZipError(f"{_shown(entry)} is locked by a password")
+                raise ZipError(f"{_show_entry(entry)} is locked by a password")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ZipError(
-                    f"{_shown(entry)} is packed by another method than the usual one (deflate)"
+                    f"{_show_entry(entry)} is packed by another method than the usual one (deflate)"
                 )
         _check_paths(entries)
         self._by_name = {entry.filename: entry for entry in entries if not entry.is_dir()}
@@ -77,7 +77,7 @@ class ZipEntries:
         """How many bytes these files say they have together."""
         return sum(self._by_name[name].file_size for name in names)
 
-    def read(self, name: str, at_most: int) -> bytes:
+    def read_entry(self, name: str, at_most: int) -> bytes:
         """The content of a file."""
         if self.size(name) > at_most:
             raise ZipError(
@@ -95,7 +95,7 @@ class ZipEntries:
     def _chunks(self, name: str) -> Iterator[bytes]:
         entry = self._by_name[name]
         length = 0
-        with _explained(), self._file.open(entry) as content:
+        with _explain_errors(), self._file.open(entry) as content:
             while chunk := content.read(CHUNK):
                 length += len(chunk)
                 if length > entry.file_size:
@@ -106,14 +106,14 @@ class ZipEntries:
 
 
 @contextmanager
-def opened(file: BinaryIO | Path) -> Iterator[ZipEntries]:
+def open_zip(file: BinaryIO | Path) -> Iterator[ZipEntries]:
     """The zip file at a path, or in an open file."""
     if isinstance(file, Path):
         require_regular(file)
-        with file.open("rb") as content, opened(content) as zip_file:
+        with file.open("rb") as content, open_zip(content) as zip_file:
             yield zip_file
         return
-    with _explained():
+    with _explain_errors():
         archive = zipfile.ZipFile(_InPieces(file))
     with archive:
         if not archive.infolist():
@@ -142,7 +142,7 @@ class _InPieces:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     try:
         yield
     except ZipError:
@@ -173,22 +173,24 @@ def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
         path = name.removesuffix("/")
         parts = path.split("/")
         if len(name) > LONGEST_NAME or not name.isprintable() or set(name) & set('\\:*?"<>|'):
-            raise ZipError(f"{_shown(entry)} is no name for a file")
+            raise ZipError(f"{_show_entry(entry)} is no name for a file")
         if any(part in ("", ".", "..") for part in parts):
-            raise ZipError(f"{_shown(entry)} leads out of its folder")
+            raise ZipError(f"{_show_entry(entry)} leads out of its folder")
         if any(part[-1] in ". " or DEVICE.fullmatch(part) for part in parts):
-            raise ZipError(f"{_shown(entry)} is a name that some systems take for something else")
+            raise ZipError(
+                f"{_show_entry(entry)} is a name that some systems take for something else"
+            )
         # some disks do not tell such names apart
         alike = unicodedata.normalize("NFC", path).casefold()
         if alike in files or (alike in folders and not entry.is_dir()):
-            raise ZipError(f"{_shown(entry)} stands twice in it")
+            raise ZipError(f"{_show_entry(entry)} stands twice in it")
         (folders if entry.is_dir() else files).add(alike)
     for path in [*files, *folders]:
         if inside := {str(parent) for parent in PurePosixPath(path).parents} & files:
             raise ZipError(f"{min(inside)[:80]!r} is a file and a folder in it")
 
 
-def _shown(entry: zipfile.ZipInfo) -> str:
+def _show_entry(entry: zipfile.ZipInfo) -> str:
     return f"{entry.orig_filename[:80]!r}"
 
 

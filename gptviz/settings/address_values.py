@@ -1,6 +1,6 @@
 """The values that a page takes from its address, for each key.
 
-A page notes them while it runs (`gptviz.ui.widgets.addresses.takes`). Code that opens a page by its
+A page notes them while it runs (`gptviz.ui.widgets.addresses.accept_values`). Code that opens a page by its
 state, without a reader who sees the page's warnings, asks here which values the page rejects: the
 command `export`, `gptviz.show`, the check of lessons.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .known_names import instead
+from .known_names import name_known
 
 # The key of the session's state where a page notes the values that it takes.
 NOTED = "what the address may say"
@@ -39,12 +39,12 @@ class Values:
     #: `names`
     rule: Mapping[str, Any] = field(default_factory=dict)
 
-    def instead(self, asked: str) -> str:
+    def name_values(self, asked: str) -> str:
         """The end of a sentence that says that `asked` is none of them."""
         if self.why:
             return f": {self.why}"
         if 0 < len(self.names) <= MOST_LISTED:
-            return instead(asked, self.names)
+            return name_known(asked, self.names)
         return f"; it takes {self.words}"
 
 
@@ -53,7 +53,7 @@ def one_of(names: Collection[str]) -> Values:
     return Values(f"{len(names):,} names", names.__contains__, names)
 
 
-def whole(low: int, high: int) -> Values:
+def whole_number(low: int, high: int) -> Values:
     """A whole number from `low` to `high`."""
     return Values(
         f"a whole number from {low} to {high:,}",
@@ -64,7 +64,7 @@ def whole(low: int, high: int) -> Values:
     )
 
 
-def real(low: float, high: float) -> Values:
+def real_number(low: float, high: float) -> Values:
     """A number from `low` to `high`."""
     return Values(
         f"a number from {low:g} to {high:g}",
@@ -130,7 +130,7 @@ def groups(names: Collection[str], below: int, words: str, *, most: int) -> Valu
     )
 
 
-def refused(why: str) -> Values:
+def no_value(why: str) -> Values:
     """No value at all, for the reason `why`."""
     return Values("another value", lambda _: False, why=why)
 
@@ -144,7 +144,7 @@ ON_OR_OFF = Values(
 )
 
 
-def declared(values: Mapping[str, Values], usual: Mapping[str, Any]) -> dict[str, Any]:
+def declare_values(values: Mapping[str, Values], usual: Mapping[str, Any]) -> dict[str, Any]:
     """The values of each key as a view's script reads them, and the one that is chosen before
     anybody chooses, if any is.
     """
@@ -154,7 +154,7 @@ def declared(values: Mapping[str, Values], usual: Mapping[str, Any]) -> dict[str
     return {key: {**rule, "usual": usual.get(key)} for key, rule in rules.items()}
 
 
-def rejected(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -> dict[str, str]:
+def reject_keys(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -> dict[str, str]:
     """A sentence for each key of a query that the page called `page` does not take: it does not
     know it, or refuses its value.
 
@@ -165,10 +165,10 @@ def rejected(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -
     for key, value in query.items():
         if key not in taken:
             refused[key] = (
-                f"the page {page} takes no {key[:SHOWN]!r} here{instead(key, sorted(taken))}"
+                f"the page {page} takes no {key[:SHOWN]!r} here{name_known(key, sorted(taken))}"
             )
         elif not taken[key].has(value):
             refused[key] = (
-                f"the page {page} has no {key} = {value[:SHOWN]!r}{taken[key].instead(value)}"
+                f"the page {page} has no {key} = {value[:SHOWN]!r}{taken[key].name_values(value)}"
             )
     return refused

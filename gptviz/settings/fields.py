@@ -69,7 +69,7 @@ class FieldInfo:
         return "\n".join([self.help, *([""] if lines else []), *lines])
 
 
-def described(
+def field_metadata(
     label: str,
     help: str,
     *,
@@ -103,12 +103,12 @@ def described(
 
 
 def setting(default: object, label: str, help: str, **limits: Any) -> Any:
-    """A field of a dataclass with its default and its description (see `described`)."""
-    return field(default=default, metadata=described(label, help, **limits))
+    """A field of a dataclass with its default and its description (see `field_metadata`)."""
+    return field(default=default, metadata=field_metadata(label, help, **limits))
 
 
 @cache
-def _declared(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, Described] | None]]:
+def _declared_fields(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, Described] | None]]:
     """Of every field of a dataclass, by name: its description as it was declared, and its table of
     choices, which may grow.
     """
@@ -145,7 +145,7 @@ def field_info(settings: type, name: str) -> FieldInfo:
     """The description of the field `name` of a dataclass, with the choices that there are now; a
     ValueError without the field.
     """
-    declared = _declared(settings)
+    declared = _declared_fields(settings)
     if name not in declared:
         raise ValueError(
             f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(declared)}"
@@ -158,14 +158,14 @@ def field_info(settings: type, name: str) -> FieldInfo:
 
 def field_infos(settings: type) -> dict[str, FieldInfo]:
     """`field_info` of every field of a dataclass, by name and in order."""
-    return {name: field_info(settings, name) for name in _declared(settings)}
+    return {name: field_info(settings, name) for name in _declared_fields(settings)}
 
 
 def check_choices(settings: Any) -> None:
     """Refuse a dataclass with a field that is none of its choices, or no truth value; the message
     names field, value, choices.
     """
-    for name, (info, table) in _declared(cast(Any, type(settings))).items():
+    for name, (info, table) in _declared_fields(cast(Any, type(settings))).items():
         value = getattr(settings, name)
         choices = info.choices if table is None else tuple(table)
         if info.kind == "switch" and not isinstance(value, bool):
@@ -178,7 +178,7 @@ def check_numbers(settings: object) -> None:
     """Refuse a dataclass with a number that is none or beyond its limits; the ValueError names
     field, value and limits.
     """
-    for name, (info, _) in _declared(cast(Any, type(settings))).items():
+    for name, (info, _) in _declared_fields(cast(Any, type(settings))).items():
         value = getattr(settings, name)
         if info.kind in ("whole", "number") and not (value is None and info.optional):
             check_number(info, name, value)
@@ -190,12 +190,12 @@ def check_number(info: FieldInfo, name: str, value: object) -> None:
         raise ValueError(f"{name} is {value!r:.80}; it must be {limits(info)}")
 
 
-def whole(low: int | None = None, high: int | None = None) -> FieldInfo:
+def whole_number(low: int | None = None, high: int | None = None) -> FieldInfo:
     """Whole numbers from `low` to `high`."""
     return FieldInfo("", "", "", "whole", low=low, high=high)
 
 
-def real(low: float | None = None, high: float | None = None) -> FieldInfo:
+def real_number(low: float | None = None, high: float | None = None) -> FieldInfo:
     """Numbers from `low` to `high`."""
     return FieldInfo("", "", "", "number", low=low, high=high)
 

@@ -12,7 +12,7 @@ ALIKE = 0.8
 LONGEST = 100  # letters of a name that are compared
 
 
-def instead(asked: str, known: Iterable[str]) -> str:
+def name_known(asked: str, known: Iterable[str]) -> str:
     """The end of a sentence that begins with "there is no … of this name": the names that can be
     used instead of `asked`.
 

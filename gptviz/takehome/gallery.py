@@ -24,7 +24,7 @@ from gptviz.machine.files import in_place_of
 
 from .live.page import NAME, SCRIPTS, LivePage, write_live
 from .page import Figure, PageContent, SavedView
-from .page_file import HERE, as_html, filled, shared_scripts
+from .page_file import HERE, as_html, fill_template, shared_scripts
 
 # Where the scripts and the small pictures are that the files share.
 SHARED = "shared"
@@ -106,8 +106,8 @@ def write_gallery(
         )
         # The scripts that a page needs, without its data: those of sixty pages do not fit into
         # memory.
-        views = {view.name for view in content.all(SavedView)}
-        figures = (Figure("", ""),) if content.all(Figure) else ()
+        views = {view.name for view in content.pieces_of(SavedView)}
+        figures = (Figure("", ""),) if content.pieces_of(Figure) else ()
         needed.append(
             PageContent(content.name, {}, (*(SavedView(view, b"") for view in views), *figures))
         )
@@ -129,7 +129,9 @@ def write_gallery(
         sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
     _write(
         index,
-        filled(HERE / "gallery.html", mark=f'{MARK} {__version__}">', sections="\n".join(sections)),
+        fill_template(
+            HERE / "gallery.html", mark=f'{MARK} {__version__}">', sections="\n".join(sections)
+        ),
     )
 
 

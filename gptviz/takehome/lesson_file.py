@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from gptviz.lessons.answering import Functions, answer_to, filled
+from gptviz.lessons.answering import Functions, answer_to, fill_text
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.lesson import Lesson, LessonStep
 from gptviz.lessons.real_model import stands_in
@@ -55,14 +55,14 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
 
 def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
     if step.text:
-        yield MarkdownText(filled(step.text, functions))
+        yield MarkdownText(fill_text(step.text, functions))
     if step.page is not None and step.page.look_at:
         yield PlainText(f"Look here: {step.page.look_at}")
     for question in step.questions:
         answer = answer_to(question, functions)
         within = question.within
         ask, hint, reveal = (
-            filled(text, functions) for text in (question.ask, question.hint, question.reveal)
+            fill_text(text, functions) for text in (question.ask, question.hint, question.reveal)
         )
         if within:
             words = f"{answer.in_words} (an answer within {within:g} counts as right)"

@@ -31,7 +31,9 @@ def as_notebook(page: PageContent) -> str:
 
     The code is found below figures, and in the data of views made by hand.
     """
-    sentence = next((piece.body for piece in page.all(MarkdownText) if piece.look == "caption"), "")
+    sentence = next(
+        (piece.body for piece in page.pieces_of(MarkdownText) if piece.look == "caption"), ""
+    )
     cells = [_cell("markdown", f"# {page.title}\n\n{sentence}\n\n{NEEDS}", 0)]
     for number, pieces in enumerate([picture(page), *codes(page)], 1):
         cells.append(_cell("code", pieces, number))
@@ -50,9 +52,9 @@ def codes(page: PageContent) -> list[str]:
     """The pieces of Python on a page, each once; one that goes on where the one before it ends,
     without what that one has.
     """
-    below = [piece.body for piece in page.all(Code) if piece.language == "python"]
+    below = [piece.body for piece in page.pieces_of(Code) if piece.language == "python"]
     pieces = [
-        *(code for view in page.all(SavedView) if (code := _of_view(view)) is not None),
+        *(code for view in page.pieces_of(SavedView) if (code := _of_view(view)) is not None),
         *below,
     ]
     distinct = dict.fromkeys(code.strip() for code in pieces)
@@ -64,7 +66,7 @@ def codes(page: PageContent) -> list[str]:
 
 def picture(page: PageContent) -> str:
     """The line of Python that shows the page, with the model and the prompt that it opened on."""
-    seen = {control.label: control.value for control in reversed(page.all(ControlValue))}
+    seen = {control.label: control.value for control in reversed(page.pieces_of(ControlValue))}
     # Rejected edits stay: the cell names them, in place of a picture with fewer edits than the
     # reader saw.
     state = {

@@ -12,7 +12,7 @@ import pandas as pd
 from gptviz.components.kit import PART, Packed, PayloadPart
 from gptviz.machine.location import page_names
 from gptviz.runs import checkpoints
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 from gptviz.streamlit_internals import Element, run_page
 
 PATIENCE = 600  # seconds, for a page to open
@@ -136,14 +136,14 @@ class PageContent:
     #: a sentence for each key of its address that the page does not accept
     rejected: Mapping[str, str] = field(default_factory=dict)
 
-    def all(self, kind: type) -> list[Any]:
+    def pieces_of(self, kind: type) -> list[Any]:
         """Every piece of a kind, in order."""
-        return [piece for piece in _flat(self.pieces) if isinstance(piece, kind)]
+        return [piece for piece in _flatten_pieces(self.pieces) if isinstance(piece, kind)]
 
     @property
     def title(self) -> str:
         """The title of the page."""
-        return next((piece.text for piece in self.all(Heading)), self.name)
+        return next((piece.text for piece in self.pieces_of(Heading)), self.name)
 
 
 PagePiece = (
@@ -163,11 +163,11 @@ PagePiece = (
 )
 
 
-def _flat(pieces: tuple[PagePiece, ...]) -> Iterator[PagePiece]:
+def _flatten_pieces(pieces: tuple[PagePiece, ...]) -> Iterator[PagePiece]:
     for piece in pieces:
         yield piece
         if isinstance(piece, PieceGroup | PageContent):
-            yield from _flat(piece.pieces)
+            yield from _flatten_pieces(piece.pieces)
 
 
 def read_page(name: str, query: Mapping[str, str]) -> PageContent:
@@ -175,7 +175,7 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
     missing, or it fails.
     """
     if name not in page_names():
-        raise PageError(f"there is no page {name!r:.40}{instead(name, page_names())}")
+        raise PageError(f"there is no page {name!r:.40}{name_known(name, page_names())}")
     if "model" in query:  # for a model that is missing the page would open another one and say so
         try:
             checkpoints.find(query["model"])
@@ -218,7 +218,7 @@ def _piece(element: Element) -> Iterator[PagePiece]:
             yield Figure(message.spec, getattr(message, "alt", ""))
         case "BidiComponent":
             if message.component_name == PART:
-                yield PayloadPart.of(message.bytes)
+                yield PayloadPart.from_element(message.bytes)
             view = _VIEW.fullmatch(message.component_name)
             if view and view[1] != "figure_tools":
                 yield SavedView(view[1], message.bytes)
@@ -247,7 +247,9 @@ def _group(container: Element, elements: Sequence[Element]) -> Iterator[PagePiec
     if parts := tuple(piece for piece in pieces if isinstance(piece, PayloadPart)):
         # The parts of a view's data, which are separate pieces on a page, are put into the view.
         pieces = [
-            SavedView(it.name, Packed(it.data, parts).whole) if isinstance(it, SavedView) else it
+            SavedView(it.name, Packed(it.data, parts).joined_bytes)
+            if isinstance(it, SavedView)
+            else it
             for it in pieces
         ]
     inside = tuple(piece for piece in pieces if not isinstance(piece, PayloadPart))

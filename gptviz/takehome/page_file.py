@@ -65,18 +65,18 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
         by = f"{page.source} Written by gptviz {__version__}"
     else:
         by = f"Page “{page.name}” of gptviz {__version__}{of}"
-    return filled(
+    return fill_template(
         HERE / "page.html",
         address=escape(urlencode(page.query)),
         title=escape(f"{page.title} · gptviz"),
-        body=writer.whole(page),
+        body=writer.write_page(page),
         made=escape(f"{by}. Every number was computed by the model named."),
         scripts=writer.scripts(),
         beside="'self' file:" if shared else "",
     )
 
 
-def filled(template: Path, **values: str) -> str:
+def fill_template(template: Path, **values: str) -> str:
     """The HTML of a template with a value at each `{{ name }}`: one of `values`, a style sheet, or
     the version of gptviz.
     """
@@ -96,15 +96,17 @@ def filled(template: Path, **values: str) -> str:
 def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
     """The scripts that files about these pages share, by the names of their files."""
     every = list(pages)
-    views = {view.name for page in every for view in page.all(SavedView)}
+    views = {view.name for page in every for view in page.pieces_of(SavedView)}
     scripts = {
-        f"{view}.js": "\n".join(handed(name, content) for name, content in _of_view(view))
+        f"{view}.js": "\n".join(hand_over(name, content) for name, content in _of_view(view))
         for view in sorted(views)
     }
-    return scripts | ({"plotly.js": _plotly()} if any(page.all(Figure) for page in every) else {})
+    return scripts | (
+        {"plotly.js": _plotly()} if any(page.pieces_of(Figure) for page in every) else {}
+    )
 
 
-def handed(name: str, content: str) -> str:
+def hand_over(name: str, content: str) -> str:
     """A script that hands `content` over to the page under a name, as `partOf` of mounting.js looks
     for it.
     """
@@ -159,7 +161,7 @@ class _Writer:
         self._number = count()
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 
-    def written(self, piece: PagePiece) -> str:
+    def write_piece(self, piece: PagePiece) -> str:
         """A piece as HTML."""
         writers: dict[type, Callable[[Any], str]] = {
             Heading: self._heading,
@@ -179,7 +181,7 @@ class _Writer:
         }
         return writers[type(piece)](piece)
 
-    def whole(self, page: PageContent) -> str:
+    def write_page(self, page: PageContent) -> str:
         """All of a page, and a link to where the reader's own prompt can be typed."""
         if self.own is not None:
             address = self.own(page.name, page.query)
@@ -189,7 +191,7 @@ class _Writer:
             link = [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>']
         else:
             link = []
-        return "\n".join([*(self.written(piece) for piece in page.pieces), *link])
+        return "\n".join([*(self.write_piece(piece) for piece in page.pieces), *link])
 
     def _heading(self, heading: Heading) -> str:
         level = min(6, heading.level + self._lower)
@@ -200,7 +202,7 @@ class _Writer:
         of the outer page.
         """
         self._lower += 2
-        inside = self.whole(page)
+        inside = self.write_page(page)
         self._lower -= 2
         return (
             '<section class="page" '
@@ -208,14 +210,14 @@ class _Writer:
         )
 
     def _group(self, group: PieceGroup) -> str:
-        inside = "\n".join(self.written(piece) for piece in group.pieces)
+        inside = "\n".join(self.write_piece(piece) for piece in group.pieces)
         if group.look == "folded":
             return f"<details><summary>{self._inline(group.label)}</summary>{inside}</details>"
         return f'<div class="{group.look}">{inside}</div>'
 
     def _question(self, asked: AskedQuestion) -> str:
         self.has_questions = True
-        question = f'<div class="text">{self._rendered(f"**Question.** {asked.ask}")}</div>'
+        question = f'<div class="text">{self._render_markdown(f"**Question.** {asked.ask}")}</div>'
         options = "".join(
             f'<label><input type="radio" name="answer" value="{escape(option)}"> '
             f"{escape(option)}</label>"
@@ -232,7 +234,10 @@ class _Writer:
             "within": asked.within,
             "words": asked.words,
         }
-        hidden |= {"hint": self._rendered(asked.hint), "reveal": self._rendered(asked.reveal)}
+        hidden |= {
+            "hint": self._render_markdown(asked.hint),
+            "reveal": self._render_markdown(asked.reveal),
+        }
         packed = base64.b64encode(json.dumps(hidden).encode()).decode()
         return (
             f'<form class="question" data-answer="{packed}">{question}{check}'
@@ -241,12 +246,12 @@ class _Writer:
 
     def _text(self, text: MarkdownText) -> str:
         look = {"text": "text", "caption": "caption"}.get(text.look, "message")
-        return f'<div class="{look}">{self._rendered(text.body)}</div>'
+        return f'<div class="{look}">{self._render_markdown(text.body)}</div>'
 
     def _inline(self, text: str) -> str:
         return str(self._markdown.renderInline(_COLOUR.sub(r"\1", _ICON.sub("", text))))
 
-    def _rendered(self, text: str) -> str:
+    def _render_markdown(self, text: str) -> str:
         """Markdown as HTML; equations as MathML, which browsers draw by themselves."""
         equations: list[str] = []
 
@@ -290,7 +295,7 @@ class _Writer:
     def scripts(self) -> str:
         """The data of all views and figures, then the scripts that show them."""
         parts = [
-            f'<script type="application/json" id="data-{name}">{inert(data)}</script>'
+            f'<script type="application/json" id="data-{name}">{escape_data(data)}</script>'
             for name, data in self.data.items()
         ]
         for view in sorted(self.views):
@@ -298,7 +303,7 @@ class _Writer:
                 parts.append(f'<script src="{self.shared}/{view}.js"></script>')
                 continue
             parts += [
-                f'<script type="application/json" id="{name}">{inert(script)}</script>'
+                f'<script type="application/json" id="{name}">{escape_data(script)}</script>'
                 for name, script in _of_view(view)
             ]
         if self.has_figures and self.shared:
@@ -308,12 +313,12 @@ class _Writer:
                 f"<script>{_plotly().replace('</script', '<' + chr(92) + '/script')}</script>"
             )
         own = {"page_file.js": bool(self.data), "questions.js": self.has_questions}
-        files = [modules.joined(HERE / name) for name, is_needed in own.items() if is_needed]
+        files = [modules.join_modules(HERE / name) for name, is_needed in own.items() if is_needed]
         parts += [f'<script type="module">{content}</script>' for content in files]
         return "\n".join(parts)
 
 
-def inert(data: str) -> str:
+def escape_data(data: str) -> str:
     """JSON or base64 inside a script element: nothing in it can end the element."""
     return data.replace("<", "\\u003c")
 

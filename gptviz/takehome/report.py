@@ -17,7 +17,7 @@ from gptviz.figures.training import curves
 from gptviz.model import Config
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.runs.divergence import diverged
+from gptviz.runs.divergence import describe_divergence
 from gptviz.runs.log import LogLine, curve_points, read_log
 from gptviz.runs.status import read_status
 from gptviz.settings.fields import field_infos
@@ -62,7 +62,7 @@ def report(name: str) -> PageContent:
         ),
         *(
             [PieceGroup((Heading("It diverged", 2), PlainText(problem)))]
-            if (problem := diverged(card, config))
+            if (problem := describe_divergence(card, config))
             else []
         ),
         *_curves(folder, log, is_classifier=config.n_label is not None and config.n_label > 0),
@@ -130,12 +130,12 @@ def _curves(folder: Path, log: Sequence[LogLine], *, is_classifier: bool) -> Ite
             curves.accuracies([accuracy], LIGHT), f"{accuracy.what} over the steps of training."
         )
         yield MarkdownText(curves.ACCURACY_LEGEND, "caption")
-    others = tuple(_others(log))
+    others = tuple(_other_pieces(log))
     if others:
         yield PieceGroup(others, "folded", "Learning rate, gradient and speed")
 
 
-def _others(log: Sequence[LogLine]) -> Iterator[PagePiece]:
+def _other_pieces(log: Sequence[LogLine]) -> Iterator[PagePiece]:
     for field, title, unit, is_log in OTHERS:
         if points := curve_points(log, "step", field):
             steps, values = zip(*points, strict=True)
@@ -186,7 +186,7 @@ def _samples(log: Sequence[LogLine]) -> Iterator[PagePiece]:
     if not written:
         return
     yield Heading("What it wrote", 2)
-    shown = evenly(written, MOST_SAMPLES)
+    shown = pick_evenly(written, MOST_SAMPLES)
     if len(shown) == len(written):
         about = ""
     else:
@@ -200,7 +200,7 @@ def _samples(log: Sequence[LogLine]) -> Iterator[PagePiece]:
         yield Code(text, "")
 
 
-def evenly(entries: Sequence[tuple[int, str]], most: int) -> list[tuple[int, str]]:
+def pick_evenly(entries: Sequence[tuple[int, str]], most: int) -> list[tuple[int, str]]:
     """At most `most` of the entries: the first, the last, and evenly spaced ones between them."""
     if len(entries) <= most:
         return list(entries)

@@ -60,14 +60,14 @@ class Confined:
         """
         with self._lock:
             if self._process is None:
-                self._process = self._begun()
+                self._process = self._begin_process()
                 if self._first is not None:
                     self.first_result = self._answer({"seconds": 2 * MOST_SECONDS, **self._first})
             return self._answer(
                 {"work": work, "seconds": MOST_SECONDS if seconds is None else seconds, **request}
             )
 
-    def _begun(self) -> subprocess.Popen[bytes]:
+    def _begin_process(self) -> subprocess.Popen[bytes]:
         command = [
             sys.executable,
             "-I",

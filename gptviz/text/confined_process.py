@@ -48,7 +48,7 @@ def limit_time(seconds: float) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def filled(template: str, **values: Any) -> str:
+def fill_template(template: str, **values: Any) -> str:
     """The text of a template, with the functions that `transformers` gives to templates."""
     from jinja2.exceptions import TemplateError
     from jinja2.ext import Extension, loopcontrols
@@ -82,7 +82,7 @@ def filled(template: str, **values: Any) -> str:
 
 def fill(template: str, values: Mapping[str, Any], longest: int) -> str:
     """The text of a template, which has at most `longest` characters."""
-    text = filled(template, **values)
+    text = fill_template(template, **values)
     if len(text) > longest:
         raise ValueError(f"its text has {len(text):,} characters, and {longest:,} are the most")
     return text
@@ -123,7 +123,7 @@ class Reader:
         fields = json.loads(self.backend.to_str())
         return {stage: fields[stage] for stage in ("normalizer", "pre_tokenizer")}
 
-    def read(self, texts: list[str]) -> list[Any]:
+    def read_texts(self, texts: list[str]) -> list[Any]:
         """The ids of each of these texts, and the place of each token in its text."""
         encodings = [self.backend.encode(text, add_special_tokens=False) for text in texts]
         if (count := sum(map(len, encodings))) > MOST_TOKENS:
@@ -146,7 +146,7 @@ def main() -> None:
         "fill": fill,
         "fit": fit,
         "open": reader.open,
-        "read": reader.read,
+        "read": reader.read_texts,
         "ids": reader.ids,
     }
     for line in sys.stdin:

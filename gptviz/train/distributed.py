@@ -74,7 +74,7 @@ def local_rank() -> int | None:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[World]:
+def join_processes(device: torch.device) -> Iterator[World]:
     """Join the processes that `torchrun` started, with NCCL on GPUs, else gloo; without `torchrun`,
     this process is alone.
     """

@@ -60,7 +60,7 @@ class Engine:
     def forward(self, model: Transformer) -> nn.Module:
         """The model itself, or the compiled model."""
         if self.compiled:
-            return _compiled(model)
+            return _compile_model(model)
         return model
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _name(bfloat16: bool) -> str:
     return "float32"
 
 
-def _compiled(model: Transformer) -> nn.Module:
+def _compile_model(model: Transformer) -> nn.Module:
     compiled: Callable[..., Any] = torch.compile(model)
     assert isinstance(compiled, nn.Module)
     return compiled
@@ -186,7 +186,7 @@ class _Probe(Thread):
     def run(self) -> None:
         try:
             duplicate = copy.deepcopy(self._model)
-            forward = _compiled(duplicate) if self._compiled else None
+            forward = _compile_model(duplicate) if self._compiled else None
             trainer = Trainer(
                 duplicate, self._data, self._recipe, forward=forward, bfloat16=self._bfloat16
             )

@@ -198,10 +198,10 @@ def step_work(
     With a rank, only an adapter is trained: there are no gradients of the other weights.
     """
     if config.n_layer <= 2:
-        work = _followed(config, rows, tokens, rank, backward)
+        work = _follow_pass(config, rows, tokens, rank, backward)
     else:  # each block after the second writes what the second writes
         few = (
-            _followed(replace(config, n_layer=blocks), rows, tokens, rank, backward)
+            _follow_pass(replace(config, n_layer=blocks), rows, tokens, rank, backward)
             for blocks in (1, 2)
         )
         first, second = (np.array(astuple(work)) for work in few)
@@ -246,12 +246,12 @@ class Follow(TorchDispatchMode):
 
 
 @lru_cache(maxsize=256)
-def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool) -> PassCost:
+def _follow_pass(config: Config, rows: int, tokens: int, rank: int, backward: bool) -> PassCost:
     """The work of a step, or of its forward pass, as a pass on the meta device shows it, with an
     adapter's products.
     """
     with torch.device("meta"):
-        model = _trained(lay_out(config), rank).train()
+        model = _train_only(lay_out(config), rank).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
     counter = FlopCounterMode(display=False)
     with counter if rank else nullcontext(), Follow() as follow:
@@ -262,7 +262,7 @@ def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool)
     return PassCost(counter.get_total_flops(), follow.bytes, follow.operations, follow.peak)
 
 
-def _trained(model: Transformer, rank: int) -> Transformer:
+def _train_only(model: Transformer, rank: int) -> Transformer:
     """The model; with a rank, only a LoRA adapter of that rank is trained."""
     if rank:
         return AdaptedTransformer(model, every_matrix(model.config, rank))
@@ -305,13 +305,13 @@ def measure(device: torch.device | str = "cpu") -> Speed:
     fastest.
     """
     device = torch.device(device)
-    speed = _measured(device, bfloat16=False)
+    speed = _measure_speed(device, bfloat16=False)
     if may_bfloat16(device):
-        return replace(speed, bfloat16=_measured(device, bfloat16=True))
+        return replace(speed, bfloat16=_measure_speed(device, bfloat16=True))
     return speed
 
 
-def _measured(device: torch.device, bfloat16: bool) -> Speed:
+def _measure_speed(device: torch.device, bfloat16: bool) -> Speed:
     times = [
         _step_times(config, Recipe(steps=1, batch_size=rows), device, bfloat16)
         for config, rows in _PROBES
@@ -365,7 +365,7 @@ def _step_times(
     `_MOST_PROBED` seconds.
     """
     trainer = Trainer(
-        _trained(build(config, seed=0, device=device), recipe.lora_rank),
+        _train_only(build(config, seed=0, device=device), recipe.lora_rank),
         _Noise(config),
         recipe,
         bfloat16=bfloat16,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from gptviz.settings.fields import check_choices, check_numbers, setting
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
@@ -203,7 +203,7 @@ class Recipe:
         }[self.schedule]
         return self.learning_rate * (self.final_rate + (1 - self.final_rate) * left)
 
-    def keeps(self, step: int) -> bool:
+    def saves_snapshot(self, step: int) -> bool:
         """Whether a snapshot is saved after `step` steps: the first, then `snapshots` for every
         doubling, evenly in the log.
         """
@@ -224,6 +224,6 @@ class Recipe:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(
-                f"unknown setting {unknown[0]!r:.80}{instead(unknown[0], sorted(known))}"
+                f"unknown setting {unknown[0]!r:.80}{name_known(unknown[0], sorted(known))}"
             )
         return cls(**values)

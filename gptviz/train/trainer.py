@@ -217,11 +217,11 @@ class Trainer:
         loss = total * (self.world.size / counted)
         return (loss if busy is None else loss + self.recipe.expert_balance * busy.total), counted
 
-    def _due(self, progress: float) -> int:
+    def _due_step(self, progress: float) -> int:
         return int(progress * self.recipe.evaluations + 1e-9)  # 0.58 · 100 is a little less than 58
 
     def _evaluate_if_due(self, progress: float) -> Iterator[Evaluated]:
-        if self._due(progress) > self.evaluated:
+        if self._due_step(progress) > self.evaluated:
             yield from self.evaluate()
 
     def evaluate(self, *, everything: bool = False) -> Iterator[Evaluated]:
@@ -232,7 +232,7 @@ class Trainer:
         `evaluated_rows` allows are read. A `DivergedError` if the loss is not a finite number.
         """
         progress = self._progress()
-        due = self._due(progress)
+        due = self._due_step(progress)
         if self.world.is_main:
             event = self._evaluation(due, everything or progress >= 1)
         else:

@@ -152,7 +152,7 @@ def source(name: str, config: Config, tokenizer: Tokenizer, stops: Stops = NEVER
     """The Python of a model, whose weights lie beside it in `name`.json."""
     facts = facts_of(config, tokenizer, stops)
 
-    def holds(condition: str) -> bool:
+    def condition_holds(condition: str) -> bool:
         terms = condition.split(" and ") if condition else []
         return all(
             (term.removeprefix("not ") in facts) != term.startswith("not ") for term in terms
@@ -164,11 +164,14 @@ def source(name: str, config: Config, tokenizer: Tokenizer, stops: Stops = NEVER
         *(
             text
             for condition, text in zip(sections[::2], sections[1::2], strict=True)
-            if holds(condition)
+            if condition_holds(condition)
         ),
     ]
     lines = [[line.partition("  #? ") for line in text.rstrip("\n").split("\n")] for text in texts]
-    chosen = ["\n".join(line for line, _, condition in text if holds(condition)) for text in lines]
+    chosen = [
+        "\n".join(line for line, _, condition in text if condition_holds(condition))
+        for text in lines
+    ]
     title, *body = (
         Template(text).substitute(values_of(name, config, tokenizer, stops)) for text in chosen
     )

@@ -30,7 +30,7 @@ class Keys:
     does: str  #: what they do, once the view has the keyboard
 
 
-class About(NamedTuple):
+class AboutText(NamedTuple):
     """What is folded below a view, as Markdown."""
 
     how: str  #: the equation, and the function that computes it
@@ -87,9 +87,9 @@ class Page:
         return f"pages/{self.name}.py"
 
     @property
-    def about(self) -> Mapping[str, About]:
+    def about(self) -> Mapping[str, AboutText]:
         """What `about.md` in its folder says of each of its views; empty if it has no such file."""
-        return _about(self.name)
+        return _read_about(self.name)
 
 
 # A view in `about.md`: its name, and the two sections that each has.
@@ -101,12 +101,12 @@ _ABOUT = re.compile(
 
 
 @cache
-def _about(name: str) -> dict[str, About]:
+def _read_about(name: str) -> dict[str, AboutText]:
     file = Path(__file__).parent / "pages" / name / "about.md"
     if not file.is_file():
         return {}
     return {
-        view: About(how, limits)
+        view: AboutText(how, limits)
         for view, how, limits in _ABOUT.findall(file.read_text(encoding="utf-8"))
     }
 

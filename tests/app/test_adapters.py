@@ -151,7 +151,7 @@ def test_an_adapter_of_peft_is_opened_on_the_base_that_its_files_name(tmp_path: 
 
 
 def test_an_adapter_whose_base_is_gone_says_so_on_every_page_and_is_listed() -> None:
-    folder = checkpoints.own() / "orphan"
+    folder = checkpoints.own_folder() / "orphan"
     shutil.copytree(checkpoints.find("finetune-lora"), folder)
     adapter = checkpoints.read_adapter(folder)
     checkpoints.write_json(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gptviz
-from gptviz.figures.kit.format import power, signed
+from gptviz.figures.kit.format import format_signed, power
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.attribution import logit
 from tests.app.opening import chart, grid, page_at, says
@@ -75,7 +75,7 @@ def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what
     neurons = lm.attribute("a cab", "q", 3, neurons_of="blocks.1.mlp").neurons["blocks.1.mlp"]
     shown = numbers(chart(at, "sources")["data"][0]["y"])
     assert shown == pytest.approx(sorted(neurons, key=abs, reverse=True)[: len(shown)], abs=1e-6)
-    assert f"All the others together add {signed(neurons.sum() - shown.sum())}." in says(at)
+    assert f"All the others together add {format_signed(neurons.sum() - shown.sum())}." in says(at)
     links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
     assert f"unit=blocks.1.mlp.neuron.{int(abs(neurons).argmax())}" in links["Open it on Neurons"]
     assert "Switch off MLP of block 1" in [button.label for button in at.button]
@@ -111,7 +111,7 @@ def test_a_sum_that_is_off_is_red_and_says_so(
 ) -> None:
     from gptviz.interp.explaining.decomposition import Stream
 
-    added = Stream.added
+    added = Stream.added_by_parts
     tiny_model("mine", text=ALPHABET, output_bias=True)
 
     def twice(self: Stream, pulled: Any) -> Any:
@@ -120,7 +120,7 @@ def test_a_sum_that_is_off_is_red_and_says_so(
             for name, values in added(self, pulled).items()
         }
 
-    monkeypatch.setattr(Stream, "added", twice)
+    monkeypatch.setattr(Stream, "added_by_parts", twice)
     at = page(model="mine", prompt="a bad cab")
     assert ":red-badge" in says(at)
     assert "does not add up" in says(at)
@@ -232,5 +232,5 @@ def test_the_stream_is_split_by_the_features_of_a_dictionary_with_what_it_misses
     shares = gptviz.load("mine").feature_attribution("a cab", name)
     (bars,) = chart(at, "sources")["data"]
     np.testing.assert_allclose(numbers(bars["y"]), shares.values, rtol=1e-6)
-    assert f"its error, {signed(shares.values[-2])}" in says(at)
+    assert f"its error, {format_signed(shares.values[-2])}" in says(at)
     assert "Open the first one on Features" in says(at) or at.get("page_link")

@@ -11,14 +11,14 @@ from streamlit.testing.v1 import AppTest
 def page() -> None:
     import streamlit as st
 
-    from gptviz.ui.widgets.buttons import forget_pressed, pressed
+    from gptviz.ui.widgets.buttons import forget_pressed, press_button
 
     stops, disabled, left = (st.checkbox(label) for label in ("stops", "disabled", "left"))
     if left:
         forget_pressed()
     if stops:
         st.stop()
-    if pressed("Go", key="go", disabled=disabled):
+    if press_button("Go", key="go", disabled=disabled):
         st.text("gone")
 
 

@@ -42,7 +42,7 @@ def test_the_prompt_becomes_a_turn_with_its_special_tokens_and_back(chats: Any) 
 
 def test_the_token_that_is_put_before_a_text_is_the_first_chip(home: Path) -> None:
     plain = BPETokenizer.learn("How now, my love?", 256)
-    tokenizer = byte_pairs([*byte_letters(plain), "<s>"], [], [256], [], CUTS["gpt-2"]).framed(
+    tokenizer = byte_pairs([*byte_letters(plain), "<s>"], [], [256], [], CUTS["gpt-2"]).with_frame(
         [256]
     )
     checkpoints.save("starts", scrambled(tiny(vocab_size=257, context_length=64)), tokenizer, {})

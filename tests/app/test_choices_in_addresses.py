@@ -9,7 +9,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from gptviz.settings.address_values import NOTED, rejected
+from gptviz.settings.address_values import NOTED, reject_keys
 from tests.test_architecture import FILES
 from tests.waiting import PATIENCE
 
@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE
 def page() -> None:
     import streamlit as st
 
-    from gptviz.settings.address_values import whole
+    from gptviz.settings.address_values import whole_number
     from gptviz.ui.widgets import addresses, controls
 
     def parse(asked: str) -> int:
@@ -27,7 +27,9 @@ def page() -> None:
 
     addresses.forget_taken()
     last = st.number_input("Last", value=9)
-    chosen = controls.linked("place", parse, 1, values=whole(0, last), instead="the first")
+    chosen = controls.linked_choice(
+        "place", parse, 1, values=whole_number(0, last), instead="the first"
+    )
     st.text(str(chosen))
     st.button("Next", on_click=addresses.write, args=("place", str(chosen + 1)))
     st.button("None", on_click=addresses.write, args=("place", None))
@@ -50,7 +52,7 @@ def shown(at: AppTest) -> tuple[str, list[str], list[str]]:
     return (
         at.text[0].value,
         [one.value for one in at.warning],
-        [*rejected("page", query, at.session_state[NOTED]).values()],
+        [*reject_keys("page", query, at.session_state[NOTED]).values()],
     )
 
 

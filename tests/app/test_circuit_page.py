@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.circuit_graph import FORMAT, read_file
-from gptviz.figures.kit.format import brief, signed
+from gptviz.figures.kit.format import brief, format_signed
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.circuit import graph as page_code
@@ -194,7 +194,8 @@ def test_an_open_head_says_what_it_reads_mostly_even_where_that_takes_away() -> 
         one.value for one in page(box=node.name, boxes="60").markdown if one.value.startswith(title)
     )
     assert (
-        f"({signed(edge.value)})." in said.partition("It reads mostly")[2].partition("It looks")[0]
+        f"({format_signed(edge.value)})."
+        in said.partition("It reads mostly")[2].partition("It looks")[0]
     )
 
 

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.data.baseline import baseline
 from gptviz.data.classification import LabelledSource
-from gptviz.figures.kit.format import percent, signed
+from gptviz.figures.kit.format import format_signed, percent
 from gptviz.runs import checkpoints, queue
 from gptviz.text import LabelledTexts
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
@@ -74,7 +74,7 @@ def judge(home: Path) -> Make:
             "final_norm": False,
             "context_length": 16,
         } | changes
-        config = source.fitted(tiny(**sizes), tokenizer)
+        config = source.fit_config(tiny(**sizes), tokenizer)
         written = {"labels": list(names), "corpus": "reviews", "source": source.to_dict()}
         checkpoints.save("judge", scrambled(config), tokenizer, written | (card or {}))
         return labelled
@@ -134,7 +134,7 @@ def test_the_bars_add_up_to_the_margin_of_the_two_labels(judge: Make, head: str)
     assert total == model == pytest.approx(positive - negative, abs=1e-3)
     most = 1 + int(np.abs(bars(at)[1:]).argmax())
     assert (
-        f"The largest bar is that of “{words(at)[most]}”: {signed(bars(at)[most], 3)} of"
+        f"The largest bar is that of “{words(at)[most]}”: {format_signed(bars(at)[most], 3)} of"
         in says(at)
     )
 

@@ -33,15 +33,17 @@ def guess(lm: LanguageModel, prompt: str) -> torch.Tensor:
 
 
 def test_each_task_has_a_question_that_the_model_answers(lm: LanguageModel) -> None:
-    found = view.answered(KEY)
+    found = view.answered_questions(KEY)
     assert [one.contrast for one in found] == list(Sentences().contrasts())
     for one in found:
         assert lm.tokenizer.label(int(guess(lm, one.prompt).argmax())) == one.contrast.right
-    assert view.chosen(found, found[2].prompt) == found[2]
-    assert view.chosen(found, "another") == found[0]
+    assert view.chosen_question(found, found[2].prompt) == found[2]
+    assert view.chosen_question(found, "another") == found[0]
 
 
-@pytest.mark.parametrize("question", view.answered(KEY), ids=lambda one: one.contrast.part)
+@pytest.mark.parametrize(
+    "question", view.answered_questions(KEY), ids=lambda one: one.contrast.part
+)
 def test_the_head_that_an_answer_needs_is_that_of_a_loop_and_the_sentence_says_what_is_lost(
     question: ContrastQuestion, lm: LanguageModel
 ) -> None:
@@ -70,7 +72,7 @@ def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_
 ) -> None:
     steps = sorted(checkpoints.snapshots(checkpoints.find("sentences")))
     models = {step: gptviz.load("sentences", step=step) for step in steps}
-    for question in view.answered(KEY)[:2]:
+    for question in view.answered_questions(KEY)[:2]:
         needed = view.needed_head(KEY, question)
         assert needed is not None
 
@@ -90,7 +92,7 @@ def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_
             for step in steps
             if all(map(is_needed, [later for later in steps if later >= step]))
         )
-        found = view.appeared(replace(KEY, step=steps[3]), question, needed.head)
+        found = view.find_appearance(replace(KEY, step=steps[3]), question, needed.head)
         assert found is not None, "the same whatever step is looked at"
         assert (found.step, found.before) == (since, steps[steps.index(since) - 1])
         now, without = shares(steps[steps.index(since) - 1])
@@ -109,8 +111,8 @@ def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_
 
 
 def test_a_model_that_knows_no_answer_is_asked_nothing(tiny_model: TinyModel) -> None:
-    assert view.answered(model_key("sentences", "cpu", step=0)) == ()
-    assert view.answered(model_key("addition", "cpu")) == ()
+    assert view.answered_questions(model_key("sentences", "cpu", step=0)) == ()
+    assert view.answered_questions(model_key("addition", "cpu")) == ()
     # Its card says that it learned sentences, but its tokens are letters.
     tiny_model("letters", card={"source": {"kind": "task", "task": "sentences", "settings": {}}})
     assert view.known_contrasts(gptviz.load("letters")) == ()

@@ -27,7 +27,7 @@ def test_each_computes_on_a_share_of_the_cores_and_one_alone_on_all(
     before = torch.get_num_threads()
     now = [0.0]
     asked = SimpleNamespace(session="", free=8)
-    monkeypatch.setattr(cores, "_all", lambda: 8)
+    monkeypatch.setattr(cores, "_thread_count", lambda: 8)
     monkeypatch.setattr(cores, "_visitors", Visitors(lambda: now[0]))
     monkeypatch.setattr(cores, "session", lambda: asked.session)
     monkeypatch.setattr(

@@ -72,7 +72,7 @@ def test_an_edit_takes_the_place_of_another_one_of_the_same_unit() -> None:
 
         for act, text in st.session_state.get("acts", []):
             getattr(edits, act)(text)
-        st.session_state["asked"] = edits.asked()
+        st.session_state["asked"] = edits.asked_edits()
 
     at = AppTest.from_function(script)
     at.query_params["edits"] = f"{HEAD}, {MEAN},{HEAD}"

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading import embeddings
-from gptviz.interp.reading.waves import accuracy, powers, used
+from gptviz.interp.reading.waves import accuracy, powers, used_frequencies
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.text.datasets.tasks import Modular
@@ -25,7 +25,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.embeddings import token_map
 from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.views import projections
-from gptviz.ui.widgets import escaped, in_quotes
+from gptviz.ui.widgets import escape_markdown, in_quotes
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, last_value, opened, page_at, says
 from tests.command_line import printed_elsewhere
@@ -214,7 +214,9 @@ def test_what_went_wrong_with_a_projection_is_never_markup(
     monkeypatch.setattr(projections, "PATIENCE", PATIENCE)
     tiny_model()
     at = page(model="tiny", method="UMAP")
-    assert f"{escaped(hostile)}. PCA is shown instead." in [warning.value for warning in at.warning]
+    assert f"{escape_markdown(hostile)}. PCA is shown instead." in [
+        warning.value for warning in at.warning
+    ]
 
 
 def test_a_sample_is_called_one_and_says_whether_the_token_is_in_it(
@@ -332,7 +334,7 @@ def test_of_sums_on_a_clock_the_waves_are_those_of_the_model_and_the_code_comput
     )
     (code,) = (one.value for one in at.code)
     np.testing.assert_allclose(last_value(code).values, expected.values, atol=1e-9)
-    few = used(expected)
+    few = used_frequencies(expected)
     assert (
         f"are made of {len(few)} of {len(expected.axes[1].labels)} frequencies: "
         f"{', '.join(map(str, few))}" in says(at)

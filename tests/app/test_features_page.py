@@ -96,7 +96,7 @@ def test_a_model_without_a_dictionary_offers_to_fit_one(tiny_model: TinyModel) -
 
 def test_the_toy_is_drawn_as_it_was_trained() -> None:
     at = page(view=SUPERPOSITION, sparsity="0%")
-    toy = superposition.trained(superposition.USUAL)
+    toy = superposition.train_toys(superposition.USUAL)
     lines = [line for line in chart(at, "toy arrows")["data"] if line["name"] == "features"]
     ends = np.array([[numbers(line["x"])[1], numbers(line["y"])[1]] for line in lines])
     np.testing.assert_allclose(ends, toy.arrows[SPARSITIES.index(0.0)].T, atol=1e-6)

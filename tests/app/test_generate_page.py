@@ -35,7 +35,7 @@ from gptviz.ui.pages.generate import drafting, link, pace, tree
 from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.tree import Picture
 from gptviz.ui.pages.generate.writing import Writing, grow
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened, page_at, payload, says, views
 from tests.command_line import printed_elsewhere
@@ -112,7 +112,9 @@ def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of the tree, as its view gets them."""
     header, arrays = payload(at, "tree")
     carried = [
-        PayloadPart.of(one.proto.bytes) for one in views(at) if one.proto.component_name == PART
+        PayloadPart.from_element(one.proto.bytes)
+        for one in views(at)
+        if one.proto.component_name == PART
     ]
     for earlier, columns in (
         unpack(part.data) for part in carried if part.name in header["part_names"]
@@ -148,7 +150,7 @@ def logits_after(ids: list[int]) -> torch.Tensor:
 @pytest.mark.parametrize("prompt", [PROMPT, "the quick brown fox jumps over"])
 def test_the_page_opens_on_the_text_that_the_library_writes(prompt: str) -> None:
     at = page(prompt=prompt)
-    assert len(writing(at).written) == FIRST
+    assert len(writing(at).written_nodes) == FIRST
     assert writing(at).text == gptviz.load("tiny").generate(prompt, FIRST, temperature=0.8, seed=0)
     seen = prompt[-8:]  # what the model sees
     assert "".join(drawn_path(at)).replace("␣", " ").replace("⏎", "\n") == seen + writing(at).text
@@ -202,9 +204,9 @@ def test_a_fork_leaves_the_text_where_another_token_was_likely_and_the_next_one_
     assert len(now.tree.nodes) == 1 + FIRST + FORK
     (fork,) = [node for node in now.tree.nodes.values() if len(node.children) == 2]
     taken, other = (now.tree.nodes[child] for child in fork.children.values())
-    assert taken in now.written
+    assert taken in now.written_nodes
     assert other.drawn is None
-    places = now.written[FIRST // 6 : FIRST // 2]
+    places = now.written_nodes[FIRST // 6 : FIRST // 2]
     likeliest = max(
         c.probability for node in places for c in node.candidates if c.token != node.token
     )
@@ -216,34 +218,36 @@ def test_a_fork_leaves_the_text_where_another_token_was_likely_and_the_next_one_
 
 def test_undo_a_step_and_a_restart_draw_the_same_tokens() -> None:
     at = page(temperature="1.5", seed="3")
-    before = writing(at).written
+    before = writing(at).written_nodes
     nodes = len(writing(at).tree.nodes)
     press(press(at, "undo"), "undo")
-    assert writing(at).written == before[:-2]
+    assert writing(at).written_nodes == before[:-2]
     assert len(shown(at)[1]["node"]) == nodes - 1, "what was written stays as a branch"
     press(press(at, "one token"), "one token")
-    assert writing(at).written == before
+    assert writing(at).written_nodes == before
     assert len(writing(at).tree.nodes) == nodes, "the same tokens are no new ones"
     press(at, "restart")
     assert writing(at).ids == []
     assert len(drawn_path(at)) == len(PROMPT)
     assert at.button(key="undo").disabled
     assert at.button(key="restart").disabled
-    assert writing(press(at, "one token")).written == before[:1]
+    assert writing(press(at, "one token")).written_nodes == before[:1]
 
 
 def test_playing_grows_by_the_clock_until_paused(clock: Clock) -> None:
     at = press(page(), "play")
     assert writing(at).playing
-    assert len(writing(at).written) == FIRST + 1, "one token at once"
+    assert len(writing(at).written_nodes) == FIRST + 1, "one token at once"
     clock.seconds += 0.25
     at.run()
-    assert len(writing(at).written) == FIRST + 6, "a quarter of a second at 20 tokens a second"
+    assert len(writing(at).written_nodes) == FIRST + 6, (
+        "a quarter of a second at 20 tokens a second"
+    )
     press(at, "pause")
     clock.seconds += 0.25
     at.run()
     writing(at).tick(400.0)
-    assert len(writing(at).written) == FIRST + 6, "a tick that comes after the pause"
+    assert len(writing(at).written_nodes) == FIRST + 6, "a tick that comes after the pause"
     assert not writing(at).playing
 
 
@@ -295,22 +299,22 @@ def test_a_late_tick_catches_up_but_not_for_ever_and_the_fraction_of_a_token_cou
     ticks: int, seconds: float, rate: float, drawn: int, clock: Clock
 ) -> None:
     now = writing(press(page(), "play"))
-    before = len(now.written)
+    before = len(now.written_nodes)
     for _ in range(ticks):
         clock.seconds += seconds
         now.tick(rate)
-    assert len(now.written) - before == drawn
+    assert len(now.written_nodes) - before == drawn
 
 
 def test_a_tick_ends_when_its_time_is_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     now = writing(press(page(), "play"))
-    before = len(now.written)
+    before = len(now.written_nodes)
     times = iter([0.0, 0.0, 0.05, 0.11])
     monkeypatch.setattr(text, "TICK_SECONDS", 0.1)
     monkeypatch.setattr(text, "perf_counter", lambda: next(times))
     clock.seconds += 0.4
     now.tick(20.0)
-    assert len(now.written) - before == 2, "the other six are left out"
+    assert len(now.written_nodes) - before == 2, "the other six are left out"
 
 
 def test_a_click_during_a_tick_leaves_text_and_model_in_step(clock: Clock) -> None:
@@ -331,7 +335,7 @@ def test_a_click_during_a_tick_leaves_text_and_model_in_step(clock: Clock) -> No
     ticks.join()
     assert now.tree.ids() == prompt + now.ids
     torch.testing.assert_close(
-        now.tree.after().logits.double(), logits_after(now.tree.ids()), rtol=1e-4, atol=1e-4
+        now.tree.compute_after().logits.double(), logits_after(now.tree.ids()), rtol=1e-4, atol=1e-4
     )
 
 
@@ -339,8 +343,8 @@ def test_another_token_than_the_drawn_one_is_gone_on_from() -> None:
     at = page(temperature="0")
     now = writing(at)
     before = writing(at).ids
-    place = now.written[4].parent
-    other = now.written[4].candidates[3].token
+    place = now.written_nodes[4].parent
+    other = now.written_nodes[4].candidates[3].token
     assert other != before[4]
     assert tree.take_clicked(now, {"number": now.number, "at": place, "token": other})
     at.run()
@@ -356,17 +360,17 @@ def test_another_token_than_the_drawn_one_is_gone_on_from() -> None:
 def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back() -> None:
     at = page()
     now = writing(at)
-    before = writing(at).written
-    logits = now.tree.after().logits.clone()
+    before = writing(at).written_nodes
+    logits = now.tree.compute_after().logits.clone()
     press(at, "play")
     assert tree.go_clicked(now, {"number": now.number, "at": before[2].id})
-    assert now.written == before[:3]
+    assert now.written_nodes == before[:3]
     assert not now.playing
     now.step()
     now.take((before[3].token + 1) % 20, before[2].id)
     tree.go_clicked(now, {"number": now.number, "at": before[-1].id})
-    assert now.written == before
-    assert torch.equal(now.tree.after().logits, logits)
+    assert now.written_nodes == before
+    assert torch.equal(now.tree.compute_after().logits, logits)
 
 
 @pytest.mark.parametrize(
@@ -389,7 +393,7 @@ def test_the_attention_of_a_step_comes_when_it_is_asked_for(
     at = page()
     now = writing(at)
     press(at, "one token")
-    node = now.written[3].id
+    node = now.written_nodes[3].id
     assert node not in shown(at)[1]["place"][:, 0]
     assert tree.attend_clicked(now, {"number": now.number, "at": node})
     at.run()
@@ -428,7 +432,7 @@ def test_of_a_task_one_sequence_is_written_and_it_says_so(
         for caption in at.caption
         if f"have {task.length} tokens: this one is complete" in caption.value
     )
-    plainly = escaped(task.as_people_write(now.document))
+    plainly = escape_markdown(task.as_people_write(now.document))
     assert said.endswith(
         f"As people write it: {plainly}." if model == "addition" else "all the same."
     )
@@ -474,7 +478,7 @@ def reopened(at: AppTest, **query: str) -> AppTest:
 def wander(at: AppTest) -> Writing:
     """Take tokens by hand, change settings, undo, and leave some branches aside."""
     now = writing(at)
-    tree.take_clicked(now, {"number": now.number, "at": now.written[7].id, "token": 3})
+    tree.take_clicked(now, {"number": now.number, "at": now.written_nodes[7].id, "token": 3})
     press(at.run(), "one token")
     at.slider(key="temperature").set_value(1.7).run()
     press(at, "one token")
@@ -496,8 +500,12 @@ def test_the_address_reopens_the_branch_token_by_token_on_another_server(
     again = writing(reopened(at))
     assert again is not before
     assert again.ids == before.ids
-    assert [node.drawn for node in again.written] == [node.drawn for node in before.written]
-    assert [node.total for node in again.written] == [node.total for node in before.written]
+    assert [node.drawn for node in again.written_nodes] == [
+        node.drawn for node in before.written_nodes
+    ]
+    assert [node.total for node in again.written_nodes] == [
+        node.total for node in before.written_nodes
+    ]
     assert len(again.tree.nodes) - 1 == len(again.ids), "the branch alone"
     assert not again.differs
 
@@ -558,7 +566,7 @@ def test_beyond_its_bound_the_address_leaves_the_text_out_and_the_page_says_so(
 )
 def test_a_route_that_leads_nowhere_is_named_and_the_page_opens_as_usual(route: str) -> None:
     at = at_prompt(route=route, tree="../../x")
-    assert writing(at).written == []
+    assert writing(at).written_nodes == []
     named = (
         "long text that this machine does not have"
         if route.startswith("kept")
@@ -642,13 +650,13 @@ def test_a_text_has_an_end(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(3):
         clock.seconds += 1
         at.run()
-    assert len(writing(at).written) == FIRST + 2
+    assert len(writing(at).written_nodes) == FIRST + 2
     assert not writing(at).playing
     assert at.button(key="one token").disabled
     assert at.button(key="play").disabled
     assert any("the most this page keeps" in info.value for info in at.info)
     writing(at).step()
-    assert len(writing(at).written) == FIRST + 2
+    assert len(writing(at).written_nodes) == FIRST + 2
     press(at, "undo")
     assert not at.button(key="one token").disabled
 
@@ -675,9 +683,9 @@ def test_the_code_shown_makes_the_same_tree(
     at = page(temperature="1.2", top_k="5", top_p="0.9", seed="7")
     now = writing(at)
     if branches:
-        now.take(3, now.written[2].id)
+        now.take(3, now.written_nodes[2].id)
         text.grow(now, 12)
-        now.go(now.written[-2].id)
+        now.go(now.written_nodes[-2].id)
         at.run()
     code = shown(at)[0]["code"]
     more = (
@@ -687,13 +695,13 @@ def test_the_code_shown_makes_the_same_tree(
     *lines, nodes, logits = printed_by(code + more).splitlines()
     printed = [line.split(" ") for line in lines]
     assert [(int(line[0]), int(line[1])) for line in printed] == [
-        (node.position, node.token) for node in now.written
+        (node.position, node.token) for node in now.written_nodes
     ]
     assert [float(line[-2]) for line in printed] == pytest.approx(
-        [node.logprob for node in now.written], abs=1e-6
+        [node.logprob for node in now.written_nodes], abs=1e-6
     )
     assert [float(line[-1]) for line in printed] == pytest.approx(
-        [node.total for node in now.written], abs=1e-6
+        [node.total for node in now.written_nodes], abs=1e-6
     )
     expected = sorted((now.tree.ids(node), now.tree.nodes[node].total) for node in now.tree.nodes)
     for (ids, total), (expected_ids, expected_total) in zip(
@@ -707,12 +715,12 @@ def test_the_code_shown_makes_the_same_tree(
 
 def test_an_unchanged_tree_is_not_packed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     at = page()
-    before = picture(at).packed()
-    monkeypatch.setattr(generation_tree, "packed", lambda *_: pytest.fail("packed again"))
-    assert picture(at).packed() is before
+    before = picture(at).pack_picture()
+    monkeypatch.setattr(generation_tree, "pack_tree", lambda *_: pytest.fail("packed again"))
+    assert picture(at).pack_picture() is before
     writing(at).sampling = Sampling(temperature=0.1)
     with pytest.raises(pytest.fail.Exception, match="packed again"):
-        picture(at).packed()
+        picture(at).pack_picture()
 
 
 @pytest.mark.full
@@ -742,7 +750,7 @@ def test_of_a_long_text_a_step_sends_little(
     assert sum(map(len, after.values())) > 500_000
     assert new < 100_000
     node = shown(at)[0]["current"]
-    path = writing(at).written
+    path = writing(at).written_nodes
     assert node == path[-1].id
     assert drawn_path(at)[len(PROMPT) :] == [
         gptviz.load("tiny").tokenizer.label(one.token) for one in path
@@ -808,7 +816,7 @@ def test_a_model_with_edits_writes_beside_what_it_writes_without_them() -> None:
     )
     assert without != now.ids[: len(without)]
     # What the last token of each step attended to is kept here too.
-    assert now.tree.after().attention.shape == (
+    assert now.tree.compute_after().attention.shape == (
         2,
         3,
         min(lm.model.config.context_length, len(now.tree.ids())),
@@ -849,7 +857,7 @@ def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on
     logits = lm.edited("blocks.1.mlp").model(
         torch.tensor([tree.ids(end)[-lm.model.config.context_length :]])
     )[0, -1]
-    torch.testing.assert_close(tree.after(end).logits, logits, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(tree.compute_after(end).logits, logits, atol=1e-4, rtol=1e-4)
 
 
 def test_vocabularies_that_differ_in_unused_tokens_alone_are_the_same(tmp_path: Path) -> None:
@@ -914,7 +922,7 @@ def test_nothing_drafts_until_it_is_asked_to_and_the_text_itself_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(drafting, "speculated", lambda *_: pytest.fail("it is computed"))
+        patch.setattr(drafting, "speculate_tokens", lambda *_: pytest.fail("it is computed"))
         assert (
             opened("pages/generate.py", model="ladder-8", prompt="Before we")
             .selectbox(key="draft")

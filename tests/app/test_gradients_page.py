@@ -13,7 +13,7 @@ import gptviz
 from gptviz.figures.kit.format import power
 from gptviz.interp.explaining.learning_step import POINTS
 from gptviz.interp.reading import gradients
-from gptviz.interp.reading.gradients import untrained
+from gptviz.interp.reading.gradients import compare_untrained
 from gptviz.ui.pages.gradients.by_block import DEFAULTS, tries
 from tests.app.opening import charts, page_at, says
 from tests.drawn import numbers
@@ -25,7 +25,7 @@ page = page_at("pages/gradients.py")
 
 
 def sizes(**changes: Any) -> dict[str, float]:
-    return gradients.reaching(untrained(**changes))
+    return gradients.reaching(compare_untrained(**changes))
 
 
 def test_the_page_opens_on_the_lines_with_a_connection_and_without_and_says_what_arrives() -> None:
@@ -50,7 +50,7 @@ def test_a_line_for_each_residual_is_drawn_twice_over_one_scale_with_words_for_b
     at = page(every="true")
     assert not at.warning
     assert [[line["name"] for line in chart["data"]] for chart in charts(at)] == [
-        list(gradients.compared())
+        list(gradients.compared_residuals())
     ] * 2
     gradient, stream = charts(at)
     assert gradient["layout"]["yaxis"]["range"] == stream["layout"]["yaxis"]["range"]
@@ -74,9 +74,9 @@ def below_the_title(at: AppTest) -> str:
 
 def test_the_lines_under_the_sentence_are_those_of_real_models() -> None:
     at = page(depth="3", width="16", every="true")
-    table = untrained(depth=3, width=16)
+    table = compare_untrained(depth=3, width=16)
     for line, sizes in zip(
-        charts(at)[0]["data"], gradients.of(table, gradients.GRADIENT).values, strict=True
+        charts(at)[0]["data"], gradients.one_quantity(table, gradients.GRADIENT).values, strict=True
     ):
         assert line["y"] == pytest.approx(sizes)
     for kind, share in gradients.reaching(table).items():
@@ -122,10 +122,10 @@ def test_the_buttons_promise_what_happens() -> None:
     assert large["none"] > 1e3
     vanished, edge, exploded = (sizes(std=std)["none"] for std in (0.16, 0.24, 0.32))
     assert vanished < 1e-6 < 0.01 < edge < 1 < 1e3 < exploded
-    undivided = untrained(std=0.12, shrink=False)
+    undivided = compare_untrained(std=0.12, shrink=False)
     post = (
-        gradients.of(undivided, gradients.GRADIENT)
-        .values[list(gradients.compared()).index("post-norm")]
+        gradients.one_quantity(undivided, gradients.GRADIENT)
+        .values[list(gradients.compared_residuals()).index("post-norm")]
         .astype(float)
     )
     assert np.sum(np.diff(post[1:]) > 0) > len(post) / 2

@@ -15,7 +15,7 @@ import gptviz
 from gptviz.interp.reading.guessing import bits_of_guesses
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, passage
-from gptviz.ui.pages.next_token.guessing import BOX, by_token, taken
+from gptviz.ui.pages.next_token.guessing import BOX, by_token, guess_count
 from tests.app.opening import button, page_at, payload, press, says
 from tests.tiny import TinyModel
 
@@ -156,4 +156,4 @@ def test_the_guesses_of_a_game_fall_to_its_tokens() -> None:
     assert by_token("", "ab") == [""]
     assert by_token("xa*", "ab") == ["xa", "*", ""]
     assert by_token("xay", "ab") == ["xa", "y"]
-    assert [taken("xa"), taken("*"), taken("xy*")] == [2, 33, 34]
+    assert [guess_count("xa"), guess_count("*"), guess_count("xy*")] == [2, 33, 34]

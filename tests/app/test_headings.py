@@ -9,7 +9,7 @@ from tests.app.opening import headings
 
 def script() -> None:
     """A page with a control of each kind."""
-    from gptviz.figures.kit.theme import LIGHT, themed
+    from gptviz.figures.kit.theme import LIGHT, themed_figure
     from gptviz.ui.widgets import controls, picking
     from gptviz.ui.widgets.figure import show_figure
     from gptviz.ui.widgets.headings import say_below_titles
@@ -19,14 +19,14 @@ def script() -> None:
     say_below_titles("mine, step 7", "a prompt", ["A page", "edits: blocks.0.mlp"])
     controls.select("Colour", ["a", "b"], key="colour", help="…", format_func=str.upper)
     controls.select("View", ["one", "two"], key="view", help="…", segmented=True)
-    controls.whole("Block", 0, 3, key="block", help="…", default=1)
-    controls.real("Share", 0.0, 1.0, key="share", help="…", default=0.25, step=0.05)
+    controls.whole_number("Block", 0, 3, key="block", help="…", default=1)
+    controls.decimal_number("Share", 0.0, 1.0, key="share", help="…", default=0.25, step=0.05)
     controls.switch("Log", key="log", help="…")
     controls.text("Other prompt", "two\nlines", key="other", help="…", longest=300)
     picking.pick("Head", [(0, 1)], (0, 1), print, key="head", help="…")
-    show_figure(themed(LIGHT, height=100), key="first", alt="What is seen.")
+    show_figure(themed_figure(LIGHT, height=100), key="first", alt="What is seen.")
     controls.switch("Later", key="later", help="…")
-    show_figure(themed(LIGHT, height=100), key="second", alt="And then.")
+    show_figure(themed_figure(LIGHT, height=100), key="second", alt="And then.")
 
 
 def test_a_picture_says_what_the_controls_above_it_are_set_to() -> None:

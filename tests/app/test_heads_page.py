@@ -28,7 +28,7 @@ from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.heads import does, where
 from gptviz.ui.pages.heads.does import HELD_OUT, PROMPT
 from gptviz.ui.records.heads import DOES, READS, WHERE
-from gptviz.ui.shell.subject import Asked, model_key
+from gptviz.ui.shell.subject import AskedAnalysis, model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
@@ -129,7 +129,7 @@ def test_a_large_model_is_asked_for_its_losses_first(
     at = page(model=circuit, over=PROMPT, prompt="abcabcd")
     assert "Loss without it" not in at.dataframe[0].value.columns
     next(button for button in at.button if button.key == "compute head losses").click().run()
-    *_, computed = [each for key, each in job._begun.items() if isinstance(key, Asked)]
+    *_, computed = [each for key, each in job._begun.items() if isinstance(key, AskedAnalysis)]
     computed.wait()
     at.run()
     assert "Loss without it" in at.dataframe[0].value.columns
@@ -222,7 +222,7 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
     frame = at.dataframe[0].value
     rises = frame.set_index("head")["Loss without it"]
     assert list(rises) == sorted(rises, reverse=True)
-    rows = held_out.tested(model_key("sentences", "cpu"))
+    rows = held_out.scored_rows(model_key("sentences", "cpu"))
     ids = torch.cat([row.reading.ids for row in rows])
     targets = torch.cat([row.targets for row in rows])
     answers = targets >= 0

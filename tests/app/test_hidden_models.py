@@ -70,7 +70,7 @@ def test_the_page_runs_says_so_where_it_can_be_renamed_and_then_no_more(own: Pat
     at.text_input(key="new name of shakespeare").set_value("mine").run()
     press(at, "Rename it")
     assert said(at) == []
-    assert checkpoints.hidden() == {}
+    assert checkpoints.hidden_checkpoints() == {}
 
 
 def test_the_list_of_models_says_so(own: Path) -> None:

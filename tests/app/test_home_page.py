@@ -17,7 +17,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.ui.pages.home.glance import shape_of
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views import append_token, model_map, real_model
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 from tests.app.opening import page_at, says, views
 from tests.tiny import TinyModel, tiny
 
@@ -47,7 +47,7 @@ def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages
     assert {"Classify", "Translate"} <= set(labels)
     linked = [parse_qs(link.proto.query_string) for link in app.main.get("page_link")]
     for finding in lm.scan(prompt)[:4]:
-        assert escaped(finding.sentence) in [one.value for one in app.markdown]
+        assert escape_markdown(finding.sentence) in [one.value for one in app.markdown]
         assert any(
             {key: [value] for key, value in finding.query}.items() <= query.items()
             for query in linked
@@ -217,7 +217,7 @@ def test_a_guess_that_no_text_ends_in_is_refused_and_leads_to_generate(
 def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="../../etc/passwd")
-    assert any(escaped("../../etc/passwd") in warning.value for warning in app.warning)
+    assert any(escape_markdown("../../etc/passwd") in warning.value for warning in app.warning)
     assert app.selectbox(key="model").value in app.selectbox(key="model").options
 
 

@@ -15,7 +15,7 @@ from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
 from gptviz.machine import job, progress
-from gptviz.ui.widgets import escaped, jobs
+from gptviz.ui.widgets import escape_markdown, jobs
 from tests.app.opening import button, press
 from tests.waiting import PATIENCE, wait_until
 
@@ -104,7 +104,7 @@ def held(monkeypatch: pytest.MonkeyPatch, fresh_caches: None) -> Iterator[list[s
 
     monkeypatch.setattr(DeltaGenerator, "progress", clicked)
     monkeypatch.setattr(job.Job, "wait", in_step)
-    monkeypatch.setattr(job, "_now", lambda: 0.0)
+    monkeypatch.setattr(job, "_clock_time", lambda: 0.0)
     SUM.__init__()  # type: ignore[misc]
     yield said
     SUM.go_on.set()
@@ -176,7 +176,7 @@ def test_something_else_is_computed_as_soon_as_the_page_asks_for_it() -> None:
 
 def test_one_that_no_page_waits_for_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     opened()
-    monkeypatch.setattr(job, "_now", lambda: float("inf"))
+    monkeypatch.setattr(job, "_clock_time", lambda: float("inf"))
     wait_until(lambda: SUM.ended == 1)
     monkeypatch.undo()
     SUM.go_on.set()
@@ -218,13 +218,13 @@ def test_a_page_that_follows_a_computation_says_how_far_it_is_stops_it_and_says_
         from gptviz.machine import job
         from gptviz.ui.widgets import jobs
 
-        one: Any = job.found("shown")
+        one: Any = job.find_job("shown")
         jobs.follow(one, "heads")
 
     at = AppTest.from_function(page, default_timeout=PATIENCE).run()
     (bar,) = at.get("progress")
     assert bar.proto.value == 25
-    assert bar.proto.text == escaped("Counting *heads*: 3 of 12 (the head <b>)")
+    assert bar.proto.text == escape_markdown("Counting *heads*: 3 of 12 (the head <b>)")
     at.button(key="stop heads").click().run()
     assert begun.wait(PATIENCE)
     assert begun.state == "stopped"
@@ -242,7 +242,7 @@ def test_a_computation_that_waits_for_a_place_says_so() -> None:
 
     first = [job.begin(("has a place", i), "First", compute) for i in range(job.SLOTS.number)]
     waiting = job.begin("waits", "Second", compute)
-    assert jobs.words(waiting) == escaped("Second: waits for another computation to end")
+    assert jobs.words(waiting) == escape_markdown("Second: waits for another computation to end")
     for one in (waiting, *first):
         one.stop()
     assert all(one.wait(PATIENCE) for one in (waiting, *first))

@@ -15,7 +15,7 @@ import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
-from gptviz.interp.reading.lens import MOST_LED, leaders, settled
+from gptviz.interp.reading.lens import MOST_LED, leaders, settled_layers
 from gptviz.language_model.core import decode_answer, special_tokenizer
 from gptviz.machine import job
 from gptviz.ui.pages.lens import grid
@@ -141,7 +141,7 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     seen = gptviz.load("writer").lens(TEXT)
     answer = f"{percent(float(seen.probability[-1, -1, 0]))}. It"
     assert any(
-        answer in text.value and seen.layers[int(settled(seen)[-1])].title in text.value
+        answer in text.value and seen.layers[int(settled_layers(seen)[-1])].title in text.value
         for text in at.markdown
     )
     at.button(key="try Right and wrong").click().run()
@@ -208,7 +208,7 @@ def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid
     assert "kind='tuned'" in header["code"]
     lm = gptviz.load("writer")
     lens = lm.fitted_lens("tuned", TEXT * 20)
-    assert f"{lens.compared(lm.model, 'tuned')} {lens.support}" in says(at)
+    assert f"{lens.compare_lenses(lm.model, 'tuned')} {lens.support}" in says(at)
     drawn = [line["y"] for line in chart(at, "lens KL")["data"]]
     np.testing.assert_allclose([numbers(line) for line in drawn], lens.measured[:, 0], atol=1e-6)
     at.segmented_control(key="kind").set_value("logit").run()

@@ -66,7 +66,7 @@ def test_a_prompt_for_which_there_is_too_little_memory_is_refused_with_what_it_w
     slow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = [100_000_000]
-    monkeypatch.setattr(memory, "available", lambda *_: free[0])
+    monkeypatch.setattr(memory, "free_bytes", lambda *_: free[0])
     at = opened("pages/next_token.py", model="mine", prompt=PROMPT, **{WHOLE: "true"})
     assert (
         "To read all of them takes about 134 MB of memory, and 100 MB is free: here the model "

@@ -12,8 +12,8 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import counted, percent
-from gptviz.figures.kit.theme import plain
+from gptviz.figures.kit.format import format_count, percent
+from gptviz.figures.kit.theme import plain_label
 from gptviz.interp.reading.experts import load
 from gptviz.interp.trace import run
 from gptviz.language_model import units
@@ -21,7 +21,7 @@ from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
-from gptviz.ui.shell.subject import Asked, model_key
+from gptviz.ui.shell.subject import AskedAnalysis, model_key
 from gptviz.ui.views import one_unit, where_most
 from gptviz.ui.views.texts import OWN, PASSAGES
 from gptviz.ui.views.where_most import HELD_OUT, PROMPT, WRITTEN
@@ -100,7 +100,7 @@ def test_the_figures_of_a_neuron_are_what_it_does() -> None:
                 shares = [
                     float(expected[i])
                     for i in range(len(expected))
-                    if plain(lm.tokenizer.label(i)) == label
+                    if plain_label(lm.tokenizer.label(i)) == label
                 ]
                 assert any(abs(one - share) < 1e-6 for one in shares), label
 
@@ -115,7 +115,7 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
     (often, times), *_ = Counter(
         lm.tokenizer.label(rows[row][at]) for row, at in seen.places(4)[: where_most.SHOWN]
     ).most_common()
-    assert f"here “{often}” {counted(times, 'time')}" in says(opened)
+    assert f"here “{often}” {format_count(times, 'time')}" in says(opened)
     best = int(max(range(len(seen.seen)), key=lambda token: seen.by_token[4, token]))
     assert f"Neuron 4 of block 0 is most active at “{lm.tokenizer.label(best)}”" in says(opened)
     kept = replace(seen, by_token=np.zeros((0, 0)))  # as of a large vocabulary
@@ -193,7 +193,7 @@ def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(
     (reading,) = [
         each
         for key, each in job._begun.items()
-        if isinstance(key, Asked) and key.analysis == "activity"
+        if isinstance(key, AskedAnalysis) and key.analysis == "activity"
     ]
     reading.wait()
     at.run()

@@ -15,7 +15,7 @@ from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import page_after
 from gptviz.ui.shell.subject import model_list
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 from tests.app.opening import last_link, opened
 from tests.tiny import TinyModel
 
@@ -105,9 +105,13 @@ def test_the_line_about_the_model_stands_below_its_name(tiny_model: TinyModel) -
         "mine", text=frame.DEFAULT_PROMPT, card={"preset": "generator", "corpus": "my <b>text</b>"}
     )
     at = opened("pages/positions.py", model="mine")
-    assert escaped(model_list.line_about(folder)) in [caption.value for caption in at.caption]
+    assert escape_markdown(model_list.line_about(folder)) in [
+        caption.value for caption in at.caption
+    ]
     at.selectbox(key="model").set_value("shakespeare").run()
-    assert escaped(PLANS["shakespeare"].sentence) in [caption.value for caption in at.caption]
+    assert escape_markdown(PLANS["shakespeare"].sentence) in [
+        caption.value for caption in at.caption
+    ]
 
 
 def test_the_step_passes_over_a_page_about_parts_that_the_model_lacks() -> None:

@@ -15,7 +15,7 @@ from gptviz.settings.address_values import NOTED
 from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
 from gptviz.ui.shell.around import lesson, present
-from gptviz.ui.widgets import addresses, escaped
+from gptviz.ui.widgets import addresses, escape_markdown
 from tests.app.conftest import OF_KIND, with_snapshots
 from tests.app.opening import ROOT, opened, says
 from tests.examples import tried
@@ -160,7 +160,9 @@ def test_every_value_that_a_page_does_not_take_is_named_as_it_is_and_the_page_st
         }
         assert kind not in (QUICK, "beyond") or numbers - own <= refused
         for key in refused - own:
-            named = SENTENCES.get(key, f"The link asks for {key} = “{escaped(asked[key][:60])}")
+            named = SENTENCES.get(
+                key, f"The link asks for {key} = “{escape_markdown(asked[key][:60])}"
+            )
             assert [one for one in warnings if named in one], (key, warnings)
         said = [
             one.value
@@ -223,7 +225,7 @@ def test_an_address_opens_a_step_that_the_lesson_has_or_no_lesson(
                 module, "st", SimpleNamespace(query_params=dict(asked), session_state=session)
             )
         patch.setattr(lesson, "lessons", lambda: LESSONS)
-        one = lesson.opened()
+        one = lesson.current_lesson()
         assert present.is_presenting() == (asked.get(present.PRESENT) == "1")
         assert (one is None) == (asked.get(lesson.LESSON) not in LESSONS.lessons)
         if one is None:
@@ -233,4 +235,4 @@ def test_an_address_opens_a_step_that_the_lesson_has_or_no_lesson(
         lesson.keep(one)  # what is kept in the session opens the same step
         for module in (lesson, addresses):
             patch.setattr(module, "st", SimpleNamespace(query_params={}, session_state=session))
-        assert lesson.opened() == one
+        assert lesson.current_lesson() == one

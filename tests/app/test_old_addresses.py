@@ -119,7 +119,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """
     keys: dict[str, set[str]] = {"server": set(), "browser": set()}
     write = addresses.write
-    linked = controls.linked
+    linked = controls.linked_choice
     takes_all = addresses.takes_all
 
     def server_writes(key: str, value: str | None) -> None:
@@ -135,7 +135,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
         takes_all(values)
 
     monkeypatch.setattr(addresses, "write", server_writes)
-    monkeypatch.setattr(controls, "linked", server_reads)
+    monkeypatch.setattr(controls, "linked_choice", server_reads)
     monkeypatch.setattr(addresses, "takes_all", browser_writes)
     return keys
 

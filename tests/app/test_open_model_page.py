@@ -33,7 +33,7 @@ PAGE = "pages/open_model.py"
 def _no_import_goes_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(import_job, "_current", None)
     yield
-    if isinstance(last := import_job.current(), import_job.ImportJob):
+    if isinstance(last := import_job.current_import(), import_job.ImportJob):
         last.stop()
         last.wait()
 
@@ -48,7 +48,7 @@ def made(folder: Path) -> Path:
 
 def finished(at: AppTest) -> AppTest:
     """The page once the import that it began has ended."""
-    last = import_job.current()
+    last = import_job.current_import()
     assert last is not None
     last.wait()
     return at.run()
@@ -92,7 +92,7 @@ def test_a_model_too_large_for_the_memory_is_listed_with_both_numbers_and_has_no
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(user / "hub" / "models--someone--tiny" / "snapshots" / "abc")
-    monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device="cpu": 20_000)
     at = opened(PAGE)
     assert "of memory, " in says(at)
     assert "and 20 kB is free" in says(at)
@@ -141,9 +141,9 @@ def test_a_model_that_turns_out_unsound_is_an_error_on_the_page_and_leaves_nothi
     at = opened(PAGE, source=str(folder))
     at = finished(press(at, "Open"))
     assert "tokenizer.json is damaged" in says(at)
-    assert not checkpoints.own().exists()
+    assert not checkpoints.own_folder().exists()
     press(at, "Close")
-    assert import_job.current() is None
+    assert import_job.current_import() is None
 
 
 def test_a_file_of_tensors_is_opened_with_the_mapping_that_is_drafted_for_it_and_what_does_not_match_is_shown(
@@ -229,17 +229,17 @@ def test_stop_leaves_nothing_half_made_and_keeps_what_has_arrived(
     def slowly(done: int, of: int, step: str = "") -> None:
         report(done, of, step)
         if done >= 9_000:  # until somebody stops it
-            wait_until(lambda: import_job.current().is_stopping)  # type: ignore[union-attr]
+            wait_until(lambda: import_job.current_import().is_stopping)  # type: ignore[union-attr]
 
     monkeypatch.setattr(progress, "report", slowly)
     at = opened(PAGE)
     at.text_input(key="source").set_value("someone/tiny").run()
     press(at, "Fetch and open")
-    wait_until(lambda: import_job.current().progress.done >= 9_000)  # type: ignore[union-attr]
+    wait_until(lambda: import_job.current_import().progress.done >= 9_000)  # type: ignore[union-attr]
     at = opened(PAGE)  # another visit sees it too
     at = finished(press(at, "Stop"))
     assert "was stopped. Nothing was imported" in says(at)
-    assert not checkpoints.own().exists()
+    assert not checkpoints.own_folder().exists()
     assert [part.stat().st_size for part in (user / "hub").rglob("*.part")] != []
 
 
@@ -251,7 +251,7 @@ def test_reading_the_weights_can_be_stopped_too(
     def stopped_at_once(done: int, of: int, step: str = "") -> None:
         if done == 3:
             wait_until(import_job.goes_on)
-            import_job.current().stop()  # type: ignore[union-attr]
+            import_job.current_import().stop()  # type: ignore[union-attr]
         read(done, of, step)
 
     monkeypatch.setattr(progress, "report", stopped_at_once)
@@ -263,7 +263,7 @@ def test_reading_the_weights_can_be_stopped_too(
         2,
         "mine",
     )
-    assert not checkpoints.own().exists()
+    assert not checkpoints.own_folder().exists()
 
 
 def test_without_network_the_page_says_so_and_stays(user: Path) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("fresh_caches", "home")
 def test_a_model_too_large_for_what_is_free_is_refused_on_the_page_which_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device="cpu": 20_000)
     at = opened("pages/generate.py", model="shakespeare")
     [error] = at.error
     said = error.value.replace("\\", "")

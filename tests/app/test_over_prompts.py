@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.interp.over_prompts import SAYS, Asked, How, measured
+from gptviz.interp.over_prompts import SAYS, AskedPrompt, How, measure_prompt
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import changing
 from gptviz.language_model.changing import example_pairs
@@ -74,7 +74,9 @@ def test_the_list_has_mean_and_spread_beside_the_prompt_on_screen(
         if name == "attribution"
         else pair.wrong
     )
-    here = measured(lm.model, Asked(pair.clean, pair.right, rival, pair.corrupted), PAGES[name])
+    here = measure_prompt(
+        lm.model, AskedPrompt(pair.clean, pair.right, rival, pair.corrupted), PAGES[name]
+    )
     np.testing.assert_allclose(
         [rows[unit]["prompt on screen"] for unit in found.units],
         list(here.values()),
@@ -114,7 +116,7 @@ def begun(how: How) -> Job[Any]:
     rows = tuple(prompt_rows(TYPED, "the list"))
     title = f"{len(rows)} prompts"
     asked = ask(model_key("mine", "cpu"), changing.over_prompts, title, rows=rows, how=how)
-    work = job.found(asked)
+    work = job.find_job(asked)
     assert work is not None
     return work
 
@@ -142,10 +144,10 @@ def test_a_list_that_is_stopped_keeps_the_prompts_that_are_ready(
         if at_work.is_set():
             assert go_on.wait(PATIENCE)
         at_work.set()
-        return measured(*asked)
+        return measure_prompt(*asked)
 
     monkeypatch.setattr(over_prompts, "MUCH", 0)
-    monkeypatch.setattr(changing, "measured", slow)
+    monkeypatch.setattr(changing, "measure_prompt", slow)
     page("attribution", pairs=TYPED).button(key="compute list").click().run()
     work = begun("attribute")
     wait_until(lambda: work.value)

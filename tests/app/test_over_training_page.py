@@ -38,7 +38,7 @@ from gptviz.text import CharTokenizer, labelled_of, pairs_of, task
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.ui.pages.attribution.logit import AttributionSetting
 from gptviz.ui.pages.circuit import graph as circuit
-from gptviz.ui.pages.classify.decision import judged
+from gptviz.ui.pages.classify.decision import judge_text
 from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.pages.embeddings import token_map as embeddings
 from gptviz.ui.pages.over_training.charts import values_at as values
@@ -48,7 +48,7 @@ from gptviz.ui.shell.subject.bar import read_prompt
 from gptviz.ui.shell.subject.models import Subject, language_model, model_key
 from gptviz.ui.views import guesses
 from gptviz.ui.views import loss_texts as texts
-from gptviz.ui.views.read import Read, read_by
+from gptviz.ui.views.read import PromptRead, read_by
 from tests.app.conftest import OF_KIND, save_classifier, with_snapshots
 from tests.app.opening import chart, opened, page_at, press, ran, says
 from tests.drawn import numbers
@@ -146,10 +146,10 @@ def of_heads(subject: Subject, score: str) -> list[float]:
     return [value for values in found for value in values.tolist()]
 
 
-def probability(subject: Subject, read: Read, token: int) -> float:
+def probability(subject: Subject, read: PromptRead, token: int) -> float:
     """The probability of a token after the text, of the first token of an answer, or of a label."""
     if subject.kind.guesses == "label":
-        return judged(subject.key, subject.seen).probabilities[token]
+        return judge_text(subject.key, subject.seen).probabilities[token]
     if subject.kind.has_source:
         return float(probabilities(output_of(subject.key, subject.seen, read.ids).logits[0])[token])
     return float(
@@ -157,7 +157,7 @@ def probability(subject: Subject, read: Read, token: int) -> float:
     )
 
 
-def lengths_of_last(model: Transformer, read: Read) -> list[float]:
+def lengths_of_last(model: Transformer, read: PromptRead) -> list[float]:
     """How long the vector of the last token is after each layer."""
     return stream.stream(model, read.ids, read.source).states[:, -1].norm(dim=-1).tolist()
 
@@ -165,7 +165,7 @@ def lengths_of_last(model: Transformer, read: Read) -> list[float]:
 def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
     """What the page of a measure computes for the model, and at the place, of `subject`."""
     key = subject.key
-    read = Read(subject.seen)
+    read = PromptRead(subject.seen)
     last = len(subject.seen) - 1
     if subject.kind.has_source:
         read = read_by(replace(subject, key=replace(key, step=None)))
@@ -184,7 +184,7 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
             for part in AttributionSetting(subject, read, place, token, against).attribution().parts
         ],
         "circuit.share": lambda: [
-            circuit.checked(
+            circuit.check_answer(
                 circuit.ask_circuit(subject, circuit.CircuitChoice(last, token, against, 0.8))
             ).share
         ],
@@ -290,14 +290,14 @@ def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds
     prompt = PROMPTS[kind]
     offered = opened(PAGE, model=name, prompt=prompt)
     listed = set(offered.multiselect[0].options)
-    has = {one.of(kind).title for one in MEASURES.values() if kind in one.kinds}
+    has = {one.for_kind(kind).title for one in MEASURES.values() if kind in one.kinds}
     without = {
         "classifier": {"Loss, each task", "Similarity of vowels"},
         "encoder-decoder": set[str](),
     }[kind]
     assert listed == has - without
     assert len(offered.get("plotly_chart")) == 3
-    every = [one.name for one in MEASURES.values() if one.of(kind).title in listed]
+    every = [one.name for one in MEASURES.values() if one.for_kind(kind).title in listed]
     for start in range(0, len(every), 8):
         some = every[start : start + 8]
         at = opened(PAGE, model=name, prompt=prompt, measures=",".join(some))

@@ -25,8 +25,8 @@ from gptviz.ui.pages.patching.maps import tries
 from gptviz.ui.pages.patching.prompts import CORRUPTED, Prompts
 from gptviz.ui.shell.subject.bar import default_prompt, read_prompt
 from gptviz.ui.shell.subject.models import model_key
-from gptviz.ui.views.contrasts import suggested
-from gptviz.ui.widgets import escaped
+from gptviz.ui.views.contrasts import suggest_contrast
+from gptviz.ui.widgets import escape_markdown
 from tests.app.opening import charts, headings, opened, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
@@ -278,7 +278,7 @@ def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.Lan
     at.button(key="suggest corrupted").click().run()
     assert len(heat_maps(at)) == 8
     ids = lm.encode(CLEAN).tolist()
-    assert at.text_area(key=CORRUPTED).value == suggested(
+    assert at.text_area(key=CORRUPTED).value == suggest_contrast(
         model_key("mine", "cpu"), tuple(ids[-8:]), tuple(ids)
     )
 
@@ -400,7 +400,7 @@ def test_what_is_suggested_is_true_of_the_model(name: str) -> None:
             ]
         assert answers[0] != answers[1]
         assert (
-            f"{escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other"
+            f"{escape_markdown(answers[0])} after the one prompt and {escape_markdown(answers[1])} after the other"
             in one.notice
         )
 

@@ -18,7 +18,7 @@ from gptviz.runs.status import locked
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.runs import manage as managing
 from gptviz.ui.pages.runs.curves import differences, names_in_link
-from gptviz.ui.pages.runs.experiments import reached, results, rungs
+from gptviz.ui.pages.runs.experiments import lowest_losses, results, rungs
 from gptviz.ui.views.entries import entries
 from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit
 from tests.app.opening import button, chart, charts, page_at, press, says
@@ -114,11 +114,11 @@ def test_the_best_loss_is_one_that_was_measured_on_all_that_is_held_out_where_th
         for line in lines
     ]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in parts))
-    assert entries()["mine"].best == 2.6
+    assert entries()["mine"].best_loss == 2.6
     (folder / "log.jsonl").write_text(
         "".join(json.dumps(line) + "\n" for line in parts if line["step"] < 20)
     )
-    assert entries()["mine"].best == 2.1, "while it trains, what is known of it"
+    assert entries()["mine"].best_loss == 2.1, "while it trains, what is known of it"
 
 
 def test_how_much_is_right_stands_below_the_losses(trained: TinyModel) -> None:
@@ -135,7 +135,7 @@ def test_an_experiment_whose_run_diverged_has_no_result(trained: TinyModel) -> N
     trained("ladder-2", [4.0, 119_295.0], diverged="it diverged", preset="ladder-2")
     assert entries()["ladder-2"].diverged
     assert "it diverged here" in results(PLANS["ladder-2"], entries()["ladder-2"])
-    assert reached([entries()["ladder-2"]]) == "ladder-2 diverged"
+    assert lowest_losses([entries()["ladder-2"]]) == "ladder-2 diverged"
     assert rungs(entries(), own=True) == []
 
 
@@ -388,7 +388,7 @@ def test_a_deleted_model_comes_back_by_a_click(trained: TinyModel) -> None:
     assert not at.get("plotly_chart")
     press(at, "Undo")
     assert "mine" in table(at)
-    assert not manage.deleted()
+    assert not manage.deleted_models()
 
 
 def test_the_trash_outlives_the_message(trained: TinyModel) -> None:
@@ -464,7 +464,7 @@ def test_a_download_is_the_model_or_a_report_about_it(tiny_model: TinyModel) -> 
     folder = tiny_model("mine")
     assert "Report" in [each.proto.label for each in page(model="mine").get("download_button")]
     assert b"How mine was trained" in managing.written_report("mine")
-    made = sharing.unpack(managing.zipped("mine", FORMATS["zip"], snapshots=True), "again")
+    made = sharing.unpack(managing.zip_model("mine", FORMATS["zip"], snapshots=True), "again")
     assert {path.name: path.read_bytes() for path in made.iterdir()} == {
         path.name: path.read_bytes() for path in folder.iterdir()
     }

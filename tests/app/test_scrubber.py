@@ -28,7 +28,7 @@ from gptviz.ui.pages.generate import writing
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import models, scrubber
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import escaped, playing
+from gptviz.ui.widgets import escape_markdown, playing
 from tests.app.conftest import with_snapshots
 from tests.app.opening import charts, opened, payload, ran, says, views
 from tests.drawn import numbers
@@ -279,7 +279,8 @@ def test_a_damaged_snapshot_is_said_and_the_others_can_be_chosen(trained: Path) 
     checkpoints.snapshot_path(trained, 1).write_bytes(b"not weights")
     at = page("pages/embeddings.py", step="1")
     assert any(
-        escaped("00000001.safetensors is damaged") in error.value and "another step" in error.value
+        escape_markdown("00000001.safetensors is damaged") in error.value
+        and "another step" in error.value
         for error in at.error
     )
     at.select_slider(key="step").set_value("0").run()
@@ -301,10 +302,10 @@ def test_a_run_begun_again_under_the_same_name_is_read_again(trained: Path) -> N
 def test_playing_goes_through_every_step_to_the_last_and_stops() -> None:
     options = ["0", "1", "16", "last"]
     seen = [options[0]]
-    while (after := playing.following(options, seen[-1])) is not None:
+    while (after := playing.option_after(options, seen[-1])) is not None:
         seen.append(after)
     assert seen == options
-    assert playing.following(options, "2") == "0"
+    assert playing.option_after(options, "2") == "0"
 
 
 def test_play_begins_at_the_start_where_it_is_at_its_end_and_else_goes_on_and_pause_stops_it(
@@ -481,7 +482,7 @@ def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes
 
     ways = []
     for way in ((0,), (None, 16, 1, 0), (1, 0)):
-        token_map._begun.clear()
+        token_map._begin_projection.clear()
         ways.append([picture(step) for step in way][-1])
     np.testing.assert_array_equal(ways[0], ways[1])
     np.testing.assert_array_equal(ways[0], ways[2])

@@ -43,7 +43,7 @@ def written() -> Iterator[io.StringIO]:
 def check(log: str) -> None:
     lines = log.split("\n")
     assert not [line for line in lines if line.lstrip(" |").startswith(("2026-01-01", "FORGED"))]
-    assert not [line for line in lines if terminal.printable(line) != line]
+    assert not [line for line in lines if terminal.escape_text(line) != line]
 
 
 def test_a_message_that_quotes_a_visitor_is_one_line(written: io.StringIO) -> None:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.text import BPETokenizer, passages
 from gptviz.text.datasets.languages import examples
-from gptviz.text.tokenizers.learning import learned
+from gptviz.text.tokenizers.learning import learn_merges
 from gptviz.ui.pages.tokens import compare, cut
 from gptviz.ui.pages.tokens.compare import IN_A_FOLDER
 from gptviz.ui.pages.tokens.learn import LEARNED
@@ -95,12 +95,12 @@ def chips(at: AppTest, place: int) -> list[Any]:
 
 
 def test_learning_cuts_the_prompt_after_any_number_of_merges() -> None:
-    found = learned(passages(), 200)
+    found = learn_merges(passages(), 200)
     at = page(view=LEARN, learned_from=PASSAGES, learn="200")
     for made in (200, 20):
         at.select_slider(key="made").set_value(made).run()
         assert [token[7] for token in strip(at)["tokens"]] == [
-            str(i) for i in found.after(made).encode(PROMPT).ids
+            str(i) for i in found.tokenizer_after(made).encode(PROMPT).ids
         ]
         assert f"is now {found.tokens[made]:,} tokens long" in says(at)
     left, right, times = found.pairs(20)[0]
@@ -234,7 +234,7 @@ def test_readers_of_a_server_that_only_shows_models_do_not_learn_what_is_on_it(
 
 
 def test_a_tokenizer_that_is_learned_here_stands_beside_that_of_the_model() -> None:
-    found = learned(passages(), 200)
+    found = learn_merges(passages(), 200)
     at = page(view=LEARN, learned_from=PASSAGES, learn="200")
     (link,) = (
         one.proto for one in at.main.get("page_link") if "Beside the tokenizer" in one.proto.label

@@ -22,7 +22,7 @@ from gptviz.data.classification import LabelledSource
 from gptviz.data.trained_on import draw_seed
 from gptviz.figures.kit.format import percent
 from gptviz.machine import job, memory
-from gptviz.model import changed, parameter_count
+from gptviz.model import change_config, parameter_count
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import RunState, Status, read_status, request_stop
@@ -36,7 +36,7 @@ from gptviz.ui.pages.train.watch import companions, tries
 from gptviz.ui.pages.train.watched import watched_run
 from gptviz.ui.views import planned_run
 from gptviz.ui.views.learning_curves import curve_of
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 from tests.app.opening import button, chart, opened, page_at, press, says
 from tests.drawn import numbers
 from tests.examples import quick
@@ -147,7 +147,7 @@ def test_every_plan_opens_and_says_how_many_parameters_it_has(
         assert "not on this machine yet" in says(at)
     else:
         source = plan.source()
-        fitted = source.fitted(plan.config, plan.learn_tokenizer(source))
+        fitted = source.fit_config(plan.config, plan.learn_tokenizer(source))
         assert f"{parameter_count(fitted):,} parameters" in says(at)
         assert not button(at, "Train").disabled
 
@@ -157,7 +157,7 @@ def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them
     at.number_input(key="run_d_model").set_value(32).run()
     at.number_input(key="run_n_layer").set_value(5).run()
     at.selectbox(key="run_positions").set_value("alibi").run()
-    wanted = changed(PLANS["copy"].config, d_model=32, n_layer=5, positions="alibi")
+    wanted = change_config(PLANS["copy"].config, d_model=32, n_layer=5, positions="alibi")
     assert f"{parameter_count(wanted):,} parameters" in says(at)
     at.selectbox(key="plan").set_value("induction").run()
     assert f"{parameter_count(PLANS['induction'].config):,} parameters" in says(at)
@@ -417,7 +417,7 @@ def test_the_first_batch_of_a_run_is_shown_as_the_model_gets_it(plan: str) -> No
     rows = at.dataframe[-1].value
     source = plan_named(plan).source()
     tokenizer = plan_named(plan).learn_tokenizer(source)
-    config = source.fitted(plan_named(plan).config, tokenizer)
+    config = source.fit_config(plan_named(plan).config, tokenizer)
     recipe = plan_named(plan).recipe
     batch = source.data(tokenizer, config).training(
         recipe.batch_size, draw_seed(recipe.seed, 0, "batch")
@@ -467,7 +467,7 @@ def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written
 def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "available", lambda device: 600 * 10**6)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 600 * 10**6)
     at = page(plan="copy", run_batch_size="4096")
     assert "of memory, and 600 MB is free" in says(at)
     assert button(at, "Train").disabled
@@ -491,7 +491,7 @@ def test_a_file_is_trained_on_character_by_character() -> None:
         "run_steps": "9000000",
     }
     at = upload(page(**query), "ham<b>let.txt", text.encode())
-    config = changed(OWN_PLAN.config, vocab_size=len(set(text)), context_length=8, d_model=8)
+    config = change_config(OWN_PLAN.config, vocab_size=len(set(text)), context_length=8, d_model=8)
     assert f"{parameter_count(config):,} parameters" in says(at)
     press(at, "Train")
     card = checkpoints.read_card(checkpoints.find("my-own"))
@@ -573,14 +573,14 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(
     shown = watch.engine(watched_run("odd"))
     assert shown is not None
     assert hostile not in shown
-    assert escaped(hostile) in shown
+    assert escape_markdown(hostile) in shown
     now = watched_run("odd")
     waiting = dataclasses.replace(now, place=1)
     with monkeypatch.context() as other:
         other.setattr(queue, "own_queue", lambda: SimpleNamespace(training=lambda: [hostile]))
-        assert escaped(hostile) in watch.headline(waiting)
+        assert escape_markdown(hostile) in watch.headline(waiting)
     beginning = dataclasses.replace(now, place=0, status=Status("ready", hostile))
-    assert watch.headline(beginning) == f"Beginning: {escaped(hostile)}."
+    assert watch.headline(beginning) == f"Beginning: {escape_markdown(hostile)}."
 
 
 def test_a_run_that_diverged_is_said_to_have_with_what_to_change(tiny_model: TinyModel) -> None:
@@ -635,8 +635,10 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
         at.number_input(key="run_n_encoder_layer").value == PLANS["seq2seq"].config.n_encoder_layer
     )
     at.number_input(key="run_n_encoder_layer").set_value(1).run()
-    wanted = changed(
-        PLANS["seq2seq"].source().fitted(PLANS["seq2seq"].config, PAIR_TASKS["dates"].tokenizer),
+    wanted = change_config(
+        PLANS["seq2seq"]
+        .source()
+        .fit_config(PLANS["seq2seq"].config, PAIR_TASKS["dates"].tokenizer),
         n_encoder_layer=1,
     )
     assert f"{parameter_count(wanted):,} parameters" in says(at)
@@ -705,11 +707,14 @@ def test_a_table_of_ones_own_decides_words_and_labels() -> None:
         page(plan="classifier", data="a file of yours"), "mine.csv", table.encode(), "labelled"
     )
     source = LabelledSource(labelled_of(table.encode(), "mine.csv"), PLANS["classifier"].fraction)
-    config = source.fitted(PLANS["classifier"].config, source.tokenizer("words", 7_455))
+    config = source.fit_config(PLANS["classifier"].config, source.tokenizer("words", 7_455))
     assert config.n_label == 3
     assert f"{parameter_count(config):,} parameters" in says(at)
     at.number_input(key="run_vocabulary").set_value(5).run()
-    assert f"{parameter_count(changed(config, vocab_size=5, padding=4)):,} parameters" in says(at)
+    assert (
+        f"{parameter_count(change_config(config, vocab_size=5, padding=4)):,} parameters"
+        in says(at)
+    )
     assert not button(at, "Train").disabled
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gptviz.data.text import TextSource
-from gptviz.model import Config, changed
+from gptviz.model import Config, change_config
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
@@ -71,7 +71,7 @@ def test_a_form_that_nobody_touched_describes_the_experiment_itself(name: str) -
     assert planned.problem is None
     assert (planned.recipe, planned.changes, planned.begin) == (plan.recipe, {}, None)
     source = plan.source()
-    assert planned.config == source.fitted(plan.config, plan.learn_tokenizer(source))
+    assert planned.config == source.fit_config(plan.config, plan.learn_tokenizer(source))
     assert planned.is_as_published
 
 
@@ -101,9 +101,9 @@ def test_a_changed_size_takes_those_along_that_follow_from_it() -> None:
 
 
 def test_an_mlp_of_a_size_of_its_own_keeps_it_when_the_width_changes() -> None:
-    config = changed(PLANS["copy"].config, d_mlp=100)
+    config = change_config(PLANS["copy"].config, d_mlp=100)
     values = architecture_values(config) | {"d_model": 32}
-    assert changed(config, **architecture_changes(config, values)).d_mlp == 100
+    assert change_config(config, **architecture_changes(config, values)).d_mlp == 100
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from gptviz.ui.records.translate import CROSS_ATTENTION, VIEWS
 from gptviz.ui.shell.subject import ask
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder
-from gptviz.ui.widgets import escaped, in_quotes
+from gptviz.ui.widgets import escape_markdown, in_quotes
 from tests.app.explorer import pattern, sent
 from tests.app.opening import charts, opened, page_at, payload, ran, says, strip
 from tests.drawn import numbers
@@ -222,7 +222,7 @@ def test_a_typed_output_is_read_as_it_stands_and_the_model_says_what_it_would_ha
     np.testing.assert_allclose(mean(at), expected, atol=1e-6)
     assert any(
         "By itself the model writes" in caption.value
-        and escaped(TOKENIZER.decode(answer)) in caption.value
+        and escape_markdown(TOKENIZER.decode(answer)) in caption.value
         for caption in at.caption
     )
     at.text_input(key="output").set_value("").run()
@@ -366,7 +366,7 @@ def test_of_patterns_and_trees_only_a_few_are_kept(answer: list[int]) -> None:
         return translation.output_of(key, source, (TOKENIZER.start, place))
 
     def tree(place: int) -> Any:
-        return beam_search._drawn(
+        return beam_search._drawn_nodes(
             ask(key, writing.beams, "Searching", text=SOURCE, width=1, length_penalty=place / 10)
         )
 

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, Page
 
 from gptviz.components import kit
-from gptviz.components.kit.modules import joined
+from gptviz.components.kit.modules import join_modules
 from tests.browser.machinery import PATIENCE, ROOT, record_troubles
 
 # A page of this host is served by the test itself. Like the app's, it may use the clipboard and
@@ -90,10 +90,10 @@ class Mounted:
 
     def keep(self, parts: Iterable[kit.PayloadPart]) -> None:
         """Give the page parts of payloads, as a run of the script does."""
-        script = joined(kit.FOLDER / "part.js")
+        script = join_modules(kit.FOLDER / "part.js")
         self.page.evaluate(
             "([script, parts]) => window.keep(script, parts)",
-            [script, [encoded(part.carried) for part in parts]],
+            [script, [encoded(part.element_bytes) for part in parts]],
         )
 
     def replace(self) -> None:

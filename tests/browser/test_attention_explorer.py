@@ -21,7 +21,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import gptviz
 from gptviz.components import attention_explorer as explorer
-from gptviz.components.attention_explorer import switched, wanted
+from gptviz.components.attention_explorer import read_block, read_switch
 from gptviz.components.kit import pack, unpack
 from gptviz.figures.kit import theme
 from gptviz.figures.kit.format import percent
@@ -115,7 +115,7 @@ class Explorer:
         sent: list[bytes] = []
         with self.monkeypatch.context() as patch:
             patch.setattr(explorer, "attention_explorer", lambda packed, **_: sent.append(packed))
-            patch.setattr(attention_view, "_packed", self.packed)
+            patch.setattr(attention_view, "_pack_patterns", self.packed)
             read = attention_view.stack_read(subject, self.stack)
             attention_view.explore(
                 subject, read, attention_view.code(subject, self.stack), {"block": 1, "head": 1}
@@ -878,7 +878,7 @@ def test_of_a_model_too_large_to_send_a_block_is_asked_for_when_it_is_looked_at(
     expect(page.locator(".readout")).to_contain_text("are being sent")
     [asked] = view.view.sent
     assert (asked.way, asked.name) == ("trigger", "block")
-    view.block = wanted(asked.value, unpack(view.payload())[0]["of"], 12) or 0
+    view.block = read_block(asked.value, unpack(view.payload())[0]["of"], 12) or 0
     view.show()
     expect(page.locator(".readout")).not_to_contain_text("are being sent")
     np.testing.assert_allclose(
@@ -901,7 +901,7 @@ def test_the_head_on_screen_is_switched_off_and_brought_back(
     view.page.get_by_role("button", name="Mean", exact=True).click()
     view.page.get_by_role("button", name="Switch off the attention of block 0").click()
     of = unpack(view.payload())[0]["of"]
-    asked = [switched(one.value, of, 2, 3) for one in view.view.sent if one.name == "switch"]
+    asked = [read_switch(one.value, of, 2, 3) for one in view.view.sent if one.name == "switch"]
     assert asked == [(1, 2), (0, 1), (0, None)]
     view.show(edited={"0": "blocks.0.attention=uniform"}, of="the edited model")
     expect(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from gptviz.components.cell_grid.units import About, clicked, payload, rows
+from gptviz.components.cell_grid.units import UnitNotes, payload, read_click, rows
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from tests.browser.files import tool
 from tests.browser.machinery import serve, visiting
@@ -27,7 +27,7 @@ def packed(edits: dict[Unit, str] | None = None, of: str = "x") -> bytes:
         rows(UNITS),
         edits or {},
         changes,
-        About(of, "<b>model</b>", "a prompt", "nats per token", "some code"),
+        UnitNotes(of, "<b>model</b>", "a prompt", "nats per token", "some code"),
     )
 
 
@@ -45,7 +45,9 @@ def test_a_click_and_the_keyboard_switch_and_the_cells_say_what_they_are(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
-    sent: list[Any] = [clicked(one.value, "x", UNITS) for one in view.sent if one.name == "choose"]
+    sent: list[Any] = [
+        read_click(one.value, "x", UNITS) for one in view.sent if one.name == "choose"
+    ]
     assert sent == [
         Unit("attention", 0, 0, True),
         Unit("attention", 0, 1, True),

@@ -227,7 +227,7 @@ def test_a_saved_graph_is_read_again_and_shown_when_the_server_asks_for_it(
         (edge.source.name, edge.target.name, edge.kind, edge.value) for edge in found.edges
     ]
     other = mounted("circuit_graph", packed(found), pinned=PREVIOUS)
-    other.show(packed(found, command=ViewCommand.to(arranged)))
+    other.show(packed(found, command=ViewCommand.new_command(arranged)))
     expect(other.page.locator(".node.group")).to_have_count(1)
     expect(other.page.locator(".node.pinned:not(.group)")).to_have_text(re.compile("token"))
     wait_until(

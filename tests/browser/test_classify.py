@@ -32,7 +32,7 @@ def server(server: Server) -> Server:
         "context_length": 16,
     }
     card = {"labels": list(source.labelled.names), "source": source.to_dict()}
-    model = scrambled(source.fitted(tiny(**sizes), tokenizer))
+    model = scrambled(source.fit_config(tiny(**sizes), tokenizer))
     checkpoints.save("judge", model, tokenizer, card, root=server.checkpoints)
     return server
 

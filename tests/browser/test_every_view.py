@@ -46,7 +46,7 @@ from gptviz.text import CharTokenizer
 from gptviz.ui.shell.subject.models import Subject, model_key
 from gptviz.ui.views import attention as attention_view
 from gptviz.ui.views import model_map as map_view
-from gptviz.ui.views.read import Read
+from gptviz.ui.views.read import PromptRead
 from tests.browser.contrast import faint
 from tests.browser.files import MENU, tool
 from tests.browser.keyboard import check_tools, press, to_start, unreached
@@ -108,7 +108,7 @@ def tree(lm: LanguageModel, turn: int) -> bytes:
         status=HOSTILE[1],
         heading={"model": HOSTILE[1], "prompt": HOSTILE[0], "settings": SETTINGS},
     )
-    return generation_tree.packed(grown, look, Finished()).whole
+    return generation_tree.pack_tree(grown, look, Finished()).joined_bytes
 
 
 def grid_of_lens(lm: LanguageModel, turn: int) -> bytes:
@@ -128,7 +128,7 @@ def map_of_model(lm: LanguageModel, turn: int) -> bytes:
     chips = tuple(Token(lm.tokenizer.label(i), 0.5) for i in ids)
     look = map_of_boxes.TensorPage("blocks.0.attention.q", 0, (0, 0, 0))
     return map_view.payload(
-        model_key("hostile", "cpu"), Read(ids), TEXT, chips, chips[:4], True, HOSTILE[0], look
+        model_key("hostile", "cpu"), PromptRead(ids), TEXT, chips, chips[:4], True, HOSTILE[0], look
     )
 
 
@@ -173,7 +173,9 @@ def grid_of_units(lm: LanguageModel, turn: int) -> bytes:
     units = heads_and_mlps(lm.model.config)
     edits = {units[1]: units[1].name, units[2]: HOSTILE[0]}
     changes = {unit: (-1) ** i * (i + turn) / 10 for i, unit in enumerate(units[:-1])}
-    about = unit_grid.About("a text", HOSTILE[1], HOSTILE[0], HOSTILE[0], HOSTILE[0], (HOSTILE[2],))
+    about = unit_grid.UnitNotes(
+        "a text", HOSTILE[1], HOSTILE[0], HOSTILE[0], HOSTILE[0], (HOSTILE[2],)
+    )
     return unit_grid.payload(unit_grid.rows(units), edits, changes, about)
 
 
@@ -196,7 +198,7 @@ def button(_: LanguageModel, turn: int) -> bytes:
 def box(_: LanguageModel, turn: int) -> bytes:
     return search.payload(
         search.index([("Model", HOSTILE[turn], HOSTILE[0], "./", "")]), {}, {}
-    ).whole
+    ).joined_bytes
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from PIL import Image
 
 from gptviz.components.figure_tools import payload
 from gptviz.figures.kit import axes, heat
-from gptviz.figures.kit.theme import DARK, LIGHT, themed
+from gptviz.figures.kit.theme import DARK, LIGHT, themed_figure
 from gptviz.figures.reading.labels import labels
 from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
@@ -85,7 +85,7 @@ def heatmap(dark: bool) -> go.Figure:
     room = {"l": axes.token_room(tokens), "r": 40, "t": 60, "b": axes.token_room(tokens)}
     along = axes.token_axis(tokens)
     down = axes.token_axis(tokens, down=True)
-    return themed(theme, drawn, height=400, margin=room, xaxis=along, yaxis=down)
+    return themed_figure(theme, drawn, height=400, margin=room, xaxis=along, yaxis=down)
 
 
 @pytest.mark.parametrize(("made", "dark", "width"), [(bars, False, 390), (heatmap, True, 1280)])

@@ -113,7 +113,7 @@ class Shown:
         """Do what the view asked for last, as the page does."""
         _, name, fields = self.view.sent[-1]
         if name == "take":
-            chosen = generation_tree.taken(fields, self.tree, 1)
+            chosen = generation_tree.read_step(fields, self.tree, 1)
             assert chosen is not None
             self.tree.go(chosen[0])
             self.tree.take(chosen[1])
@@ -129,11 +129,11 @@ class Shown:
 
 def payload(tree: Tree, look: Look, asked: int | None = None) -> bytes:
     """What a view gets of a tree, its parts inside."""
-    return generation_tree.packed(tree, look, Finished(), asked).whole
+    return generation_tree.pack_tree(tree, look, Finished(), asked).joined_bytes
 
 
 def looked(tree: Tree, lm: LanguageModel, **changes: Any) -> Look:
-    prediction = predict(tree.after().logits, tree.generation.sampling)
+    prediction = predict(tree.compute_after().logits, tree.generation.sampling)
     top = prediction.before.argsort(kind="stable")[::-1][:ALTERNATIVES].tolist()
     ghosts = [
         Ghost(i, float(prediction.before[i]), float(prediction.after[i]), str(prediction.cut[i]))
@@ -493,12 +493,12 @@ def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(
     look = Look(7, ["a", "b", "c"], "t{}".format, repr)
     for _ in range(9):
         tree.step()
-    view = mounted("generation_tree", generation_tree.packed(tree, look, parts).whole)
+    view = mounted("generation_tree", generation_tree.pack_tree(tree, look, parts).joined_bytes)
     tree.step()
-    before = generation_tree.packed(tree, look, parts)
+    before = generation_tree.pack_tree(tree, look, parts)
     for _ in range(5):
         tree.step()
-    after = generation_tree.packed(tree, look, parts)
+    after = generation_tree.pack_tree(tree, look, parts)
     assert set(before.parts) < set(after.parts)
 
     def current() -> str | None:
@@ -584,7 +584,7 @@ def test_a_token_that_a_branch_goes_on_with_is_marked_among_what_may_come_next(
     shown: Callable[..., Shown],
 ) -> None:
     view = shown()
-    left = view.tree.nodes[view.tree.up().id]
+    left = view.tree.nodes[view.tree.go_back().id]
     view.show()
     (taken,) = left.children
     marked = view.page.locator(".ghost.taken")
@@ -747,7 +747,7 @@ def test_attention_that_did_not_travel_is_asked_for(
     view.answer()
     chips(page).first.hover()
     expect(page.locator(".attended .item")).to_have_count(6)
-    computed = Tree(view.lm.generation(PROMPT)).after()
+    computed = Tree(view.lm.generation(PROMPT)).compute_after()
     weights = computed.attention.double().mean((0, 1))
     for key, weight in attended(page).items():
         assert weight == pytest.approx(float(weights[key - computed.start]), rel=2e-3, abs=1e-6)
@@ -783,7 +783,7 @@ def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(shown: Callable[..
     view = shown()
     page = view.page
     tree = view.tree
-    tree.up()
+    tree.go_back()
     view.show()
     page.locator(".ghost").last.click()
     view.answer()

@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, Route, expect
 
 from gptviz.components import kit
-from gptviz.components.kit.modules import joined
+from gptviz.components.kit.modules import join_modules
 from gptviz.figures.kit import theme
 from tests.browser.files import MENU, tool
 from tests.browser.machinery import box_of
@@ -240,7 +240,7 @@ def test_what_asks_the_browser_for_a_clipboard_has_one_on_a_page_from_http(
     context = browser.new_context()
     page = opened(context.new_page())
     page.add_script_tag(
-        content=f"{joined(kit.FOLDER.parent / 'page_helpers' / 'clipboard.js')}\nwindow.offer = "
+        content=f"{join_modules(kit.FOLDER.parent / 'page_helpers' / 'clipboard.js')}\nwindow.offer = "
         "clipboard;",
         type="module",
     )

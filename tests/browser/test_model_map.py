@@ -28,7 +28,7 @@ from gptviz.text import CharTokenizer
 from gptviz.ui.pages.home.glance import glance
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import encoder_decoder, model_map
-from gptviz.ui.views.read import Read
+from gptviz.ui.views.read import PromptRead
 from tests.browser.contrast import faint
 from tests.browser.files import code, csv_rows
 from tests.browser.keyboard import check_tools, press, tab_to, to_start
@@ -79,9 +79,9 @@ class Map:
         ids = tuple(
             (lm.source(self.prompt) if is_pair else lm.seen(lm.encode(self.prompt))).tolist()
         )
-        read = Read(ids)
+        read = PromptRead(ids)
         if is_pair:
-            read = Read(encoder_decoder.decoder_ids(key, ids), ids)
+            read = PromptRead(encoder_decoder.decoder_ids(key, ids), ids)
         seen = glance(key, ids)
         return model_map.payload(
             key,
@@ -560,7 +560,7 @@ def test_a_block_that_is_not_drawn_is_reached_by_its_number(
     config = checkpoints.read_config(checkpoints.find("deep"))
     for block in (28, 29):
         one = page.locator(f'[data-block="blocks.{block}"]')
-        has = config.windowed(block)
+        has = config.has_window(block)
         assert ("window of 3 tokens" in (one.get_attribute("aria-label") or "")) == has
         assert (one.locator(".edge").get_attribute("stroke-dasharray") is not None) == has
     assert shown().page.get_by_role("spinbutton", name="Go to block").count() == 0, (

@@ -24,7 +24,7 @@ from scipy import special, stats
 import gptviz
 from gptviz.components import kit
 from gptviz.components.kit.command import ViewCommand
-from gptviz.components.kit.modules import joined
+from gptviz.components.kit.modules import join_modules
 from gptviz.components.sampling_ledger import Payload, payload
 from gptviz.generate.sampling import Sampling, choose_tokens, draw, ledger, uniform
 from tests.browser.contrast import faint
@@ -169,7 +169,7 @@ def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, 
     ]
     page = ledger_of(case).page
     folder = kit.FOLDER.parent / "sampling_ledger"
-    modules = joined(folder / "stages.js", folder / "numbers.js", kit.FOLDER / "details.js")
+    modules = join_modules(folder / "stages.js", folder / "numbers.js", kit.FOLDER / "details.js")
     page.add_script_tag(content=modules + TABLES, type="module")
     page.wait_for_function("() => window.tables")  # a module within the page runs later
     asked = [

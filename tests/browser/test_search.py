@@ -31,7 +31,7 @@ FIRST = """(field, texts) => texts.map((text) => {
 
 def shown(mounted: Callable[..., Mounted], found: list[Entry], **look: object) -> Page:
     """A page with the search open."""
-    page = mounted("search", payload(index(found), {"model": "bpe"}, {}).whole, **look).page
+    page = mounted("search", payload(index(found), {"model": "bpe"}, {}).joined_bytes, **look).page
     page.keyboard.press("/")
     expect(page.get_by_role("textbox", name="Search")).to_be_focused()
     return page
@@ -67,7 +67,7 @@ def test_hostile_names_are_text(mounted: Callable[..., Mounted]) -> None:
 def test_the_key_is_typed_in_a_field_and_opens_the_search_elsewhere(
     mounted: Callable[..., Mounted],
 ) -> None:
-    page = mounted("search", payload(index([]), {}, {}).whole).page
+    page = mounted("search", payload(index([]), {}, {}).joined_bytes).page
     page.evaluate(
         "document.body.insertAdjacentHTML('beforeend', '<input aria-label=Text><input type=radio "
         "aria-label=Choice>')"

@@ -24,7 +24,7 @@ from gptviz.components import (
     sampling_ledger,
 )
 from gptviz.interp.reading.anatomy import anatomy
-from gptviz.settings.address_values import Values, declared, real
+from gptviz.settings.address_values import Values, declare_values, real_number
 from tests.components.test_attention_explorer import heads
 from tests.tiny import tiny
 
@@ -150,7 +150,7 @@ def addresses() -> Iterator[tuple[str, dict[str, Values]]]:
     for size in (65, 2_000):
         yield f"sampling_ledger of {size}", sampling_ledger.address(size, draws=True)
     yield "sampling_ledger without a draw", sampling_ledger.address(65, draws=False)
-    yield "numbers", {"small": real(-2, 0.5), "far": real(-1e300, 1e300)}
+    yield "numbers", {"small": real_number(-2, 0.5), "far": real_number(-1e300, 1e300)}
 
 
 ADDRESSES = dict(addresses())
@@ -161,7 +161,7 @@ def test_a_view_refuses_in_the_browser_what_the_command_line_refuses(view: str) 
     taken = in_node(f"""
         globalThis.location = {{ search: "", pathname: "/" }};
         const {{ valuesIn }} = await import("@/kit/values.js");
-        const declared = {json.dumps(declared(ADDRESSES[view], {}))};
+        const declared = {json.dumps(declare_values(ADDRESSES[view], {}))};
         const taken = (key, text) => Object.hasOwn(valuesIn(declared, {{ [key]: text }}).values, key);
         const texts = {json.dumps(TEXTS)};
         console.log(JSON.stringify(Object.fromEntries(
@@ -174,7 +174,10 @@ def test_a_view_refuses_in_the_browser_what_the_command_line_refuses(view: str) 
 
 @pytest.mark.parametrize(
     ("view", "usual"),
-    [("sampling_ledger of 65", sampling_ledger.USUAL), ("model_map", model_map.usual(DRAWN))],
+    [
+        ("sampling_ledger of 65", sampling_ledger.USUAL),
+        ("model_map", model_map.default_boxes(DRAWN)),
+    ],
 )
 def test_what_is_usual_is_one_of_the_values(view: str, usual: dict[str, Any]) -> None:
     asked = {key: str(value) for key, value in usual.items() if value is not None}

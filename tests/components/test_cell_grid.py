@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from gptviz.components.cell_grid.units import About, payload, rows
+from gptviz.components.cell_grid.units import UnitNotes, payload, rows
 from gptviz.components.kit import unpack
 from gptviz.interp.units.unit import heads_and_mlps
 from tests.tiny import tiny
 
-ABOUT = About("x", "<b>a model</b>", "a prompt", "nats per token", "code")
+ABOUT = UnitNotes("x", "<b>a model</b>", "a prompt", "nats per token", "code")
 
 
 def lines(**config: int) -> dict[str, list[str | None]]:

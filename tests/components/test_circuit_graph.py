@@ -9,7 +9,7 @@ import json
 import pytest
 import torch
 
-from gptviz.components.circuit_graph import FORMAT, chosen, payload, read_file
+from gptviz.components.circuit_graph import FORMAT, payload, read_choice, read_file
 from gptviz.components.kit import unpack
 from gptviz.interp.explaining.circuit import Circuit, circuit
 from tests.hand_built import induction_circuit
@@ -75,7 +75,7 @@ def test_a_file_that_the_view_saved_is_read_and_nothing_else() -> None:
 
 def test_a_click_counts_only_on_a_node_of_the_graph_on_screen(found: Circuit) -> None:
     def click(**fields: object) -> str | None:
-        return chosen(json.dumps(fields), "this", found)
+        return read_choice(json.dumps(fields), "this", found)
 
     assert click(of="this", node=1) == found.nodes[1].name
     for wrong in (-1, len(found.nodes)):

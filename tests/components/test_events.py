@@ -54,19 +54,19 @@ class Event(NamedTuple):
 
 EVENTS = {
     "explorer wants": Event(
-        lambda e: attention_explorer.wanted(e, "x", 3),
+        lambda e: attention_explorer.read_block(e, "x", 3),
         {"block": 2, "of": "x"},
         2,
         {"block": 3, "of": "y"},
     ),
     "explorer switches": Event(
-        lambda e: attention_explorer.switched(e, "x", 3, 4),
+        lambda e: attention_explorer.read_switch(e, "x", 3, 4),
         {"block": 2, "head": 1, "of": "x"},
         (2, 1),
         {"block": 3, "head": 4, "of": "y"},
     ),
     "explorer switches all": Event(
-        lambda e: attention_explorer.switched(e, "x", 3, 4),
+        lambda e: attention_explorer.read_switch(e, "x", 3, 4),
         {"block": 2, "head": None, "of": "x"},
         (2, None),
         {"block": -1},
@@ -78,19 +78,19 @@ EVENTS = {
         {"number": 6, "at": 10_000},
     ),
     "tree takes": Event(
-        lambda e: generation_tree.taken(e, TREE, 7),
+        lambda e: generation_tree.read_step(e, TREE, 7),
         {"number": 7, "at": ROOT, "token": VOCAB - 1},
         (ROOT, VOCAB - 1),
         {"number": 6, "at": 10_000, "token": VOCAB},
     ),
     "lens": Event(
-        lambda e: lens_grid.opened(e, "text", n_layer=5, n_position=4),
+        lambda e: lens_grid.read_click(e, "text", n_layer=5, n_position=4),
         {"layer": 4, "index": 3, "of": "text"},
         LensCell(4, 3),
         {"layer": 5, "index": 4, "of": "another"},
     ),
     "map guesses": Event(
-        lambda e: model_map.taken(e, "now", 2),
+        lambda e: model_map.read_guess(e, "now", 2),
         {"guess": 1, "text": "now"},
         1,
         {"guess": 2, "text": "then"},
@@ -108,35 +108,38 @@ EVENTS = {
         {"at": [1, 2, 3, 4]},
     ),
     "ledger": Event(
-        lambda e: sampling_ledger.chosen(e, 4, 3),
+        lambda e: sampling_ledger.read_choice(e, 4, 3),
         {"token": 2, "generation": 4},
         2,
         {"token": 3, "generation": 3},
     ),
     "strip": Event(
-        lambda e: token_strip.clicked(e, 4, STRIP),
+        lambda e: token_strip.read_click(e, 4, STRIP),
         {"at": 1, "generation": 4},
         1,
         {"at": 2, "generation": 3},
     ),
     "units": Event(
-        lambda e: unit_grid.clicked(e, "x", UNITS),
+        lambda e: unit_grid.read_click(e, "x", UNITS),
         {"name": "blocks.0.attention.head.2", "of": "x"},
         Unit("attention", 0, 2),
         {"name": "blocks.9.mlp", "of": "y"},
     ),
-    "figure": Event(figure_tools.told, {"size": 2.25}, 2.25, {"size": 0.5}),
-    "largest figure": Event(figure_tools.told, {"size": 1}, 1.0, {"size": 1e9}),
+    "figure": Event(figure_tools.read_size, {"size": 2.25}, 2.25, {"size": 0.5}),
+    "largest figure": Event(figure_tools.read_size, {"size": 1}, 1.0, {"size": 1e9}),
     "choices": Event(
-        lambda e: address_button.told(e, ("block", "head")),
+        lambda e: address_button.read_values(e, ("block", "head")),
         {"block": "1", "head": None},
         {"block": "1"},
         {"block": 1, "head": "x" * (address_button.LONGEST + 1)},
     ),
     "address": Event(
-        page_helpers.told, {"query": "model=bpe&head=2"}, "model=bpe&head=2", {"query": LONGER}
+        page_helpers.read_query,
+        {"query": "model=bpe&head=2"},
+        "model=bpe&head=2",
+        {"query": LONGER},
     ),
-    "empty address": Event(page_helpers.told, {"query": ""}, "", {"query": 2}),
+    "empty address": Event(page_helpers.read_query, {"query": ""}, "", {"query": 2}),
 }
 
 

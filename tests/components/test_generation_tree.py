@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from gptviz.components import generation_tree
-from gptviz.components.generation_tree import code, finished, packed
+from gptviz.components.generation_tree import code, finished, pack_tree
 from gptviz.components.generation_tree.finished import Finished
 from gptviz.components.generation_tree.look import Look
 from gptviz.components.kit import Packed, unpack
@@ -60,7 +60,7 @@ def looked(label: Callable[[int], str] = "t{}".format, **changes: Any) -> Look:
 
 def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
     """What a browser gets that has nothing yet: of a small tree there are no parts."""
-    sent = packed(tree, look, Finished(), asked)
+    sent = pack_tree(tree, look, Finished(), asked)
     assert not sent.parts
     return sent.data
 
@@ -131,11 +131,11 @@ def test_attention_beyond_the_room_stays_behind_except_what_is_asked_for(
         return unpack(whole(tree, looked(), asked))[1]["place"][:, 0].tolist()
 
     path = [node.id for node in tree.path()]
-    tree.after()
+    tree.compute_after()
     assert sent() == path[-3:], "the end of the current path"
     assert 1 in sent(asked=1)
     tree._computed.clear()
-    tree.after(ROOT)
+    tree.compute_after(ROOT)
     assert 4 in sent(asked=4), "computed again"
     assert sent(asked=10_000) == sent()
 
@@ -147,18 +147,18 @@ def test_what_is_finished_travels_in_parts_that_stay_as_they_are(
     monkeypatch.setattr(finished, "PART_BYTES", 3 * 2 * 6 * CONTEXT)
     tree = forked()
     parts = Finished()
-    before = packed(tree, looked(), parts)
+    before = pack_tree(tree, looked(), parts)
     for _ in range(3):
         tree.step()
-        tree.after()
-        after = packed(tree, looked(), parts)
+        tree.compute_after()
+        after = pack_tree(tree, looked(), parts)
         assert set(before.parts) < set(after.parts) or (
             set(before.parts) == set(after.parts) and before.data != after.data
         )
         nodes, steps = numbers(after)
         monkeypatch.setattr(finished, "PART_NODES", 10_000)
         monkeypatch.setattr(finished, "PART_BYTES", 2**30)
-        assert numbers(packed(tree, looked(), Finished())) == (nodes, steps), (
+        assert numbers(pack_tree(tree, looked(), Finished())) == (nodes, steps), (
             "the same numbers, to the last digit"
         )
         monkeypatch.setattr(finished, "PART_NODES", 4)
@@ -171,12 +171,12 @@ def test_dropped_nodes_leave_their_part(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(finished, "PART_NODES", 4)
     tree = forked()
     parts = Finished()
-    packed(tree, looked(), parts)
+    pack_tree(tree, looked(), parts)
     tree.most_nodes = len(tree.nodes) - 1
     for _ in range(2):
         tree.step()
     assert tree.dropped == 2
-    nodes, _ = numbers(packed(tree, looked(), parts))
+    nodes, _ = numbers(pack_tree(tree, looked(), parts))
     assert list(nodes) == [node for node in tree.nodes if node != ROOT]
 
 
@@ -184,10 +184,10 @@ def test_a_tree_that_was_brought_back_is_packed_anew(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(finished, "PART_NODES", 4)
     tree = forked()
     parts = Finished()
-    packed(tree, looked(), parts)
+    pack_tree(tree, looked(), parts)
     other = forked(n_layer=1)
     tree.restore(other.snapshot())
-    nodes, _ = numbers(packed(tree, looked(), parts))
+    nodes, _ = numbers(pack_tree(tree, looked(), parts))
     assert [fields[1] for fields in nodes.values()] == [
         node.token for node in other.nodes.values() if node.id != ROOT
     ]
@@ -223,7 +223,7 @@ def test_a_full_tree_is_packed_small_enough_to_be_sent() -> None:
     tree = forked(context_length=256)
     for _ in range(300):
         tree.step()
-    sent = packed(tree, looked(), Finished())
+    sent = pack_tree(tree, looked(), Finished())
     size = len(sent.data) + sum(len(part.data) for part in sent.parts)
     assert size < finished.MOST_BYTES + 200 * len(tree.nodes)
     assert len(sent.data) < finished.PART_BYTES + 200 * finished.PART_NODES

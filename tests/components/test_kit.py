@@ -19,12 +19,12 @@ from gptviz.components.kit import pack, unpack
 from gptviz.components.kit.events import (
     Possible,
     list_up_to,
-    maybe,
     number_between,
-    read,
+    or_none,
+    read_event,
     text_up_to,
 )
-from gptviz.components.kit.modules import joined
+from gptviz.components.kit.modules import join_modules
 
 VIEWS = sorted(
     folder
@@ -93,7 +93,7 @@ def test_any_text_travels(text: str) -> None:
 def test_an_event_is_a_dictionary_or_nothing(
     value: object, expected: dict[str, int] | None
 ) -> None:
-    assert read(value, at=range(2)) == expected
+    assert read_event(value, at=range(2)) == expected
 
 
 # Nothing that JSON can say is taken for another thing that Python holds equal to it.
@@ -129,7 +129,7 @@ SAID = (
         ({1: "x"}, [1]),
         ("ab", ["ab"]),
         (1, [1]),
-        (maybe(range(2)), [None, 0, 1]),
+        (or_none(range(2)), [None, 0, 1]),
         (text_up_to(1), ["", "1", "a"]),
         (number_between(1, 1.5), [1, 1.0, 1.5]),
         (list_up_to(1, range(2)), [[], [1]]),
@@ -152,10 +152,10 @@ def test_a_field_is_believed_if_its_value_is_possible(
     believed = [
         fields["it"]
         for value in SAID
-        if (fields := read({"it": value, "more": 1}, it=possible)) is not None
+        if (fields := read_event({"it": value, "more": 1}, it=possible)) is not None
     ]
     assert [(type(one), one) for one in believed] == [(type(one), one) for one in expected]
-    assert read({"it": "none of them", "other": 0}, it=possible, other=range(1)) is None
+    assert read_event({"it": "none of them", "other": 0}, it=possible, other=range(1)) is None
 
 
 def source(folder: Path) -> str:
@@ -206,7 +206,7 @@ def test_a_module_comes_after_all_it_imports_and_once(tmp_path: Path) -> None:
         second='import {\n  c,\n} from "./third.js";\nexport const b = c;\n',
         third="export const c = 1;\n",
     )
-    text = joined(first)
+    text = join_modules(first)
     assert text.count("const c = 1;") == 1
     assert (
         text.index("const c = 1;")
@@ -219,7 +219,7 @@ def test_a_module_comes_after_all_it_imports_and_once(tmp_path: Path) -> None:
 def test_comments_stay_behind_and_code_beside_them_does_not(tmp_path: Path) -> None:
     code = '/** @type {A} */ (a).b = 1;\nconst c = "/** x */";\n'
     assert (
-        joined(write(tmp_path, a=f"/**\n * Words.\n */\n{code}  /** More. */\nf();\n"))
+        join_modules(write(tmp_path, a=f"/**\n * Words.\n */\n{code}  /** More. */\nf();\n"))
         == f"{code}f();\n"
     )
 
@@ -251,7 +251,7 @@ def test_modules_that_cannot_be_joined_are_refused(
     tmp_path: Path, modules: dict[str, str], error: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(error)):
-        joined(write(tmp_path, **modules))
+        join_modules(write(tmp_path, **modules))
 
 
 @pytest.mark.parametrize("folder", VIEWS, ids=lambda folder: folder.name)

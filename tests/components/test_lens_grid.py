@@ -9,7 +9,7 @@ import pytest
 
 from gptviz.components.kit import unpack
 from gptviz.components.kit.command import ViewCommand
-from gptviz.components.lens_grid import LensCell, asked, payload
+from gptviz.components.lens_grid import LensCell, payload, read_address
 from gptviz.interp.reading.lens import Lens, lens
 from tests.tiny import VOCAB, scrambled, some_ids, tiny
 
@@ -88,4 +88,4 @@ def test_sixty_one_layers_of_256_tokens_are_a_small_message() -> None:
 def test_a_link_opens_a_cell_if_it_is_there(
     layer: str | None, position: str | None, expected: LensCell | None
 ) -> None:
-    assert asked(layer, position, ["embed", "blocks.0.mlp"], range(2, 6)) == expected
+    assert read_address(layer, position, ["embed", "blocks.0.mlp"], range(2, 6)) == expected

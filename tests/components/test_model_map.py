@@ -33,7 +33,7 @@ from gptviz.model import PRESETS, parameter_count
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import model_map
-from gptviz.ui.views.read import Read
+from gptviz.ui.views.read import PromptRead
 from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, tiny
 
@@ -41,7 +41,7 @@ TEXT = "the quick brown fox"
 
 
 def sent(
-    key: Any, read: Read, look: TensorPage | None = None
+    key: Any, read: PromptRead, look: TensorPage | None = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     tokens = tuple(Token(str(i), 0.5) for i in read.ids)
     return unpack(
@@ -49,11 +49,11 @@ def sent(
     )
 
 
-def described(tiny_model: TinyModel, **changes: Any) -> tuple[Any, Read]:
+def described(tiny_model: TinyModel, **changes: Any) -> tuple[Any, PromptRead]:
     tiny_model("mine", **changes)
     lm = gptviz.load("mine")
     ids = tuple(lm.seen(lm.encode(TEXT)).tolist())
-    return model_key("mine", "cpu"), Read(ids)
+    return model_key("mine", "cpu"), PromptRead(ids)
 
 
 def test_a_place_is_brought_into_the_tensor_and_a_box_of_another_model_is_none() -> None:
@@ -223,7 +223,7 @@ def test_a_block_that_does_not_travel_is_like_the_one_that_stands_for_it(
     drawn = anatomy(config, 5, 4)
     described = {box.path: asdict(box) for box in drawn.boxes}
     arrows = Counter((arrow.start, arrow.end, arrow.shape) for arrow in drawn.arrows)
-    for stack, stands in model_map.like(config).items():
+    for stack, stands in model_map.like_blocks(config).items():
         assert len(stands) == (config.n_encoder_layer if stack else 7)
         assert len(set(stands)) <= 3
         for block, other in enumerate(stands):
@@ -263,7 +263,7 @@ def test_an_unchanged_map_is_the_same_bytes_and_another_text_has_another_mark(
     tiny_model: TinyModel,
 ) -> None:
     key, read = described(tiny_model)
-    again = Read(read.ids[:-1])
+    again = PromptRead(read.ids[:-1])
     assert sent(key, read)[0]["text"] == sent(key, read)[0]["text"] != sent(key, again)[0]["text"]
     tokens = (Token("x", None),)
     one = model_map.payload(key, read, TEXT, tokens, (), False, "", None)
@@ -297,8 +297,8 @@ def test_fixed_numbers_are_those_of_the_buffers(tiny_model: TinyModel) -> None:
 
 def test_the_largest_preset_is_a_payload_of_moderate_size(tiny_model: TinyModel) -> None:
     whole = anatomy(PRESETS["gpt2"], 1_024)
-    blocks = model_map.like(whole.config)
-    kept = [asdict(box) for box in whole.boxes if model_map._travels(box.path, blocks)]
+    blocks = model_map.like_blocks(whole.config)
+    kept = [asdict(box) for box in whole.boxes if model_map._is_sent(box.path, blocks)]
     assert len(json.dumps(kept)) < 150_000
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gptviz.data.baseline import baseline
 from gptviz.data.batches import Batch, Data
-from gptviz.data.classification import LabelledSource, batches, padded, without_some
+from gptviz.data.classification import LabelledSource, batches, pad_texts, without_some
 from gptviz.data.registry import source_from, source_named
 from gptviz.model import Config, build
 from gptviz.runs import checkpoints
@@ -120,7 +120,7 @@ def test_another_seed_holds_out_other_texts() -> None:
 
 def test_texts_are_cut_at_the_context_and_filled_up_and_none_is_empty() -> None:
     tokenizer = WordTokenizer(["good", "bad", "film"])
-    ids = padded(tokenizer, TEXTS.texts, 6)
+    ids = pad_texts(tokenizer, TEXTS.texts, 6)
     expected = [
         [
             tokenizer.id_of(word) if word in tokenizer.words else tokenizer.unknown
@@ -133,8 +133,8 @@ def test_texts_are_cut_at_the_context_and_filled_up_and_none_is_empty() -> None:
     assert ids.shape == (8, 6)
     for row, some in zip(ids.tolist(), expected, strict=True):
         assert row == some + [tokenizer.padding] * (6 - len(some))
-    assert padded(tokenizer, ["good", "bad film"], 6).shape == (2, 2)
-    assert padded(tokenizer, [], 6).shape == (0, 1)
+    assert pad_texts(tokenizer, ["good", "bad film"], 6).shape == (2, 2)
+    assert pad_texts(tokenizer, [], 6).shape == (0, 1)
 
 
 def trained(plan: str, source: LabelledSource, **settings: Any) -> Path:
@@ -152,7 +152,7 @@ def prepared(context: int = CONTEXT) -> tuple[Data, WordTokenizer, LabelledSourc
     source = LabelledSource(opinions(120))
     tokenizer = source.tokenizer("words", 1_000)
     assert isinstance(tokenizer, WordTokenizer)
-    config = source.fitted(
+    config = source.fit_config(
         tiny(mask="full", head="mean", n_label=5, context_length=context), tokenizer
     )
     return source.data(tokenizer, config), tokenizer, source
@@ -205,7 +205,7 @@ def test_stars_are_found_to_be_in_order() -> None:
         (("2", "1", "3"), False),
     ):
         source = LabelledSource(replace(numbered((0, 1, 2) * 4), names=names))
-        assert source.fitted(CLASSIFIER, source.tokenizer("words", 100)).ordered is ordered
+        assert source.fit_config(CLASSIFIER, source.tokenizer("words", 100)).ordered is ordered
 
 
 def test_token_dropout_leaves_out_the_share_asked_for() -> None:
@@ -216,7 +216,7 @@ def test_token_dropout_leaves_out_the_share_asked_for() -> None:
 
 def test_token_dropout_is_of_training_alone_and_the_same_for_a_seed() -> None:
     _, tokenizer, source = prepared(20)
-    config = replace(source.fitted(CLASSIFIER, tokenizer), token_dropout=0.5)
+    config = replace(source.fit_config(CLASSIFIER, tokenizer), token_dropout=0.5)
     whole = source.data(tokenizer, replace(config, token_dropout=0.0))
     some = source.data(tokenizer, config)
     drawn = some.training(16, 3).inputs[0]
@@ -245,12 +245,12 @@ def test_what_is_held_out_is_read_once_in_order_and_cut_at_the_context() -> None
 
 def test_the_width_of_a_batch_changes_no_loss() -> None:
     data, tokenizer, source = prepared(20)
-    config = source.fitted(
+    config = source.fit_config(
         tiny(mask="full", head="flatten", n_label=5, context_length=20), tokenizer
     )
     model = scrambled(config)
     held_out = source.split()[1]
-    whole = Batch((padded(tokenizer, held_out.texts, 20),), torch.tensor(held_out.labels))
+    whole = Batch((pad_texts(tokenizer, held_out.texts, 20),), torch.tensor(held_out.labels))
     by_one = [whole.rows(slice(row, row + 1)) for row in range(len(held_out))]
     assert evaluate(model, data.validation()).loss == pytest.approx(
         evaluate(model, by_one).loss, rel=1e-6
@@ -275,7 +275,7 @@ def test_words_are_learned_from_the_texts_to_train_on_alone() -> None:
 def test_the_config_gets_the_sizes_of_the_words_and_labels() -> None:
     source = LabelledSource(TEXTS)
     tokenizer = source.tokenizer("words", 6)
-    config = source.fitted(PLANS["classifier"].config, tokenizer)
+    config = source.fit_config(PLANS["classifier"].config, tokenizer)
     assert (config.vocab_size, config.padding, config.n_label) == (6, tokenizer.padding, 3)
     assert source.tokens(config) == config.context_length
 
@@ -307,7 +307,7 @@ def classifier(**changes: Any) -> Config:
 
 def test_a_sample_tells_a_text_of_each_label_what_it_is_and_what_it_was_taken_for() -> None:
     data, tokenizer, source = prepared()
-    config = source.fitted(classifier(), tokenizer)
+    config = source.fit_config(classifier(), tokenizer)
     lines = source.sample(build(config, seed=0).eval(), tokenizer, data).split("\n")
     held_out = source.split()[1]
     for label, line in zip(held_out.names, lines, strict=True):
@@ -319,15 +319,15 @@ def test_a_sample_tells_a_text_of_each_label_what_it_is_and_what_it_was_taken_fo
 def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
     source = LabelledSource(opinions(400))
     tokenizer = source.tokenizer("words", 1_000)
-    config = source.fitted(classifier(), tokenizer)
+    config = source.fit_config(classifier(), tokenizer)
     data = source.data(tokenizer, config)
     model = build(config, seed=0).eval()
     counts = [[0, 0], [0, 0]]
     held_out = source.split()[1]
     for text, label in zip(held_out.texts, held_out.labels, strict=True):
         with torch.inference_mode():
-            counts[label][int(model(padded(tokenizer, [text], CONTEXT)).argmax())] += 1
-    confusion = source.measured(model, tokenizer, data)["confusion"]
+            counts[label][int(model(pad_texts(tokenizer, [text], CONTEXT)).argmax())] += 1
+    confusion = source.measure_model(model, tokenizer, data)["confusion"]
     assert confusion == counts
     assert (confusion[0][0] + confusion[1][1]) / len(held_out) == evaluate(
         model, data.validation()
@@ -344,7 +344,7 @@ def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
     data = source.data(opened.tokenizer, opened.model.config)
     assert (
         card.to_json()["confusion"]
-        == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+        == source.measure_model(opened.model.eval(), opened.tokenizer, data)["confusion"]
     )
     assert sum(map(sum, card.confusion)) == card.texts["held_out"]
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
@@ -366,7 +366,7 @@ def test_the_training_accuracy_is_that_of_as_many_training_texts_as_are_held_out
         guesses = [
             int(
                 opened.model.eval()(
-                    padded(
+                    pad_texts(
                         opened.tokenizer, [training.texts[row]], opened.model.config.context_length
                     )
                 ).argmax()

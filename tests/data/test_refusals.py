@@ -101,7 +101,10 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
         lambda: fitted(TextSource(CORPUS), config=CLASSIFIER),
     ),
     ("copy .* has no labels", lambda: fitted(TaskSource(COPY), config=CLASSIFIER)),
-    ("not a model that is a decoder", lambda: LABELLED.fitted(DECODER, WordTokenizer(["good"]))),
+    (
+        "not a model that is a decoder",
+        lambda: LABELLED.fit_config(DECODER, WordTokenizer(["good"])),
+    ),
     (
         "word by word, .* are characters",
         lambda: LABELLED.data(CharTokenizer("abc"), replace(CLASSIFIER, n_label=3)),
@@ -112,20 +115,23 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     *(
         ("train an encoder–decoder on it", lambda use=use, config=config: use(config))
         for use in (
-            lambda config: PAIRS.fitted(config, LETTERS),
+            lambda config: PAIRS.fit_config(config, LETTERS),
             lambda config: PAIRS.data(LETTERS, config),
         )
         for config in (DECODER, CLASSIFIER)
     ),
     (
         r"these tokens \(characters\) have none",
-        lambda: PAIRS.data(CharTokenizer("abcd"), PAIRS.fitted(ANSWERING, LETTERS)),
+        lambda: PAIRS.data(CharTokenizer("abcd"), PAIRS.fit_config(ANSWERING, LETTERS)),
     ),
     ("padding is None in the model", lambda: PAIRS.data(LETTERS, replace(ANSWERING, vocab_size=7))),
-    ("dates has tokens of its own", lambda: DATES.data(LETTERS, PAIRS.fitted(ANSWERING, LETTERS))),
+    (
+        "dates has tokens of its own",
+        lambda: DATES.data(LETTERS, PAIRS.fit_config(ANSWERING, LETTERS)),
+    ),
     (
         "context_length is 8; dates needs 56",
-        lambda: fitted(DATES, config=DATES.fitted(ANSWERING, DATES.tokenizer("", 0))),
+        lambda: fitted(DATES, config=DATES.fit_config(ANSWERING, DATES.tokenizer("", 0))),
     ),
     (
         "copy .* has no sources and answers",

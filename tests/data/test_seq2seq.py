@@ -54,7 +54,7 @@ def answering(source: Source, **changes: Any) -> Config:
         "context_length": 8,
         "positions": "sinusoidal",
     } | changes
-    return source.fitted(tiny(**sizes), source.tokenizer("characters", 0))
+    return source.fit_config(tiny(**sizes), source.tokenizer("characters", 0))
 
 
 def model_of(source: Source, **changes: Any) -> Transformer:
@@ -140,7 +140,7 @@ def test_pairs_of_the_user_are_split_and_drawn_from_one_side() -> None:
     assert data.held_out == held_out
     drawn = {tokenizer.decode(row) for row in data.training(500, 0).inputs[1].numpy()}
     assert drawn == {word for word, _ in training}
-    everything = source.everything(tokenizer, answering(source))
+    everything = source.all_pairs(tokenizer, answering(source))
     read = [
         tokenizer.decode(row)
         for batch in everything.validation()

@@ -132,7 +132,9 @@ HEADS = {
 def fitted(source: Source) -> tuple[Tokenizer, Config]:
     """A tokenizer and the config of a small model for the source."""
     tokenizer = source.tokenizer(*source.tokenizer_kinds[:1] or ("own",), 1_000)  # type: ignore[call-arg]
-    return tokenizer, source.fitted(tiny(context_length=64, **HEADS[source.model_kind]), tokenizer)
+    return tokenizer, source.fit_config(
+        tiny(context_length=64, **HEADS[source.model_kind]), tokenizer
+    )
 
 
 @pytest.mark.parametrize("source", [*SOURCES, *GENERATED], ids=lambda source: source.title)
@@ -268,27 +270,27 @@ def test_what_a_vocabulary_lacks_is_counted_in_the_texts_to_train_on(source: Sou
     characters = "".join(source.excerpts())
     expected = sum(one not in "gbc " for one in characters)
     assert 0 < expected < len(characters) <= 100_000
-    said = source.unread(CharTokenizer("gbc "))
+    said = source.describe_unread(CharTokenizer("gbc "))
     assert (
         f"In the first {len(characters):,} tokens of {source.title} the vocabulary lacks "
         f"something {expected:,} times" in said
     )
-    assert source.unread(CharTokenizer(characters)) == ""
+    assert source.describe_unread(CharTokenizer(characters)) == ""
 
 
 def test_a_task_brings_its_own_tokens() -> None:
-    assert TaskSource(task("reversal")).unread(CharTokenizer("a")) == ""
+    assert TaskSource(task("reversal")).describe_unread(CharTokenizer("a")) == ""
 
 
 def test_words_that_are_rare_are_not_said_to_lack_but_another_language_is() -> None:
     source = LabelledSource(opinions(200))
-    assert source.unread(source.tokenizer("words", 60)) == ""
+    assert source.describe_unread(source.tokenizer("words", 60)) == ""
     other = LabelledSource(
         LabelledTexts(
             "other", ("guten tag", "auf wiedersehen", "ja", "nein"), (1, 0, 1, 0), ("no", "yes")
         )
     )
-    assert "Not in the vocabulary" in other.unread(source.tokenizer("words", 60))
+    assert "Not in the vocabulary" in other.describe_unread(source.tokenizer("words", 60))
 
 
 def test_data_that_training_reads_too_are_never_called_new() -> None:

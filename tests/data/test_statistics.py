@@ -21,7 +21,7 @@ TEXT = "to be or not to be, that is the question\n" * 40
 def test_the_characters_of_a_text_are_counted_as_a_counter_counts_them() -> None:
     source = TextSource(Corpus("hamlet", TEXT), 0.9)
     tokenizer = source.tokenizer("characters", 0)
-    found = statistics(source, tokenizer, source.fitted(preset("generator"), tokenizer))
+    found = statistics(source, tokenizer, source.fit_config(preset("generator"), tokenizer))
     training = TEXT[: int(0.9 * len(TEXT))]
     counts = Counter(training)
     expected = {
@@ -41,7 +41,7 @@ def test_the_characters_of_a_text_are_counted_as_a_counter_counts_them() -> None
 def test_tokens_of_several_characters_are_counted_in_tokens() -> None:
     source = TextSource(Corpus("hamlet", TEXT), 0.9)
     tokenizer = BPETokenizer.learn(TEXT, 300)
-    found = statistics(source, tokenizer, source.fitted(preset("generator"), tokenizer))
+    found = statistics(source, tokenizer, source.fit_config(preset("generator"), tokenizer))
     ids = tokenizer.encode_ids(TEXT[: int(0.9 * len(TEXT))]).tolist()
     assert found.shares[0] == pytest.approx(max(Counter(ids).values()) / len(ids))
     assert found.facts["tokens in the text to train on"] == len(ids)
@@ -53,7 +53,7 @@ def test_padding_counts_as_no_word_and_labels_are_counted() -> None:
     )
     source = LabelledSource(labelled_of(table.encode(), "films.csv"), 0.9)
     tokenizer = source.tokenizer("words", 100)
-    found = statistics(source, tokenizer, source.fitted(preset("classifier"), tokenizer))
+    found = statistics(source, tokenizer, source.fit_config(preset("classifier"), tokenizer))
     counts = Counter(word for text in source.split()[0].texts for word in text.split())
     expected = {word: count / counts.total() for word, count in counts.items()}
     assert dict(zip(found.tokens, found.shares.tolist(), strict=True)) == pytest.approx(expected)
@@ -71,6 +71,6 @@ def test_padding_counts_as_no_word_and_labels_are_counted() -> None:
 def test_shares_of_any_data_sum_to_one(source: Source) -> None:
     tokenizer = source.tokenizer("characters", 0)
     config = preset("seq2seq" if isinstance(source, PairSource) else "induction")
-    found = statistics(source, tokenizer, source.fitted(config, tokenizer))
+    found = statistics(source, tokenizer, source.fit_config(config, tokenizer))
     assert found.shares.sum() == pytest.approx(1)
     assert all(count > 0 for count in found.facts.values())

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.data.batches import Batch, Generated, Windows
-from gptviz.data.trained_on import Share, Trained, followed
+from gptviz.data.trained_on import Share, Trained, count_followers
 from gptviz.text import task
 from gptviz.train.trainer import Trainer
 from tests.small_runs import data, fresh, recipe
@@ -62,7 +62,7 @@ def loop(rows: list[list[int]], prompt: list[int], word: list[int]) -> tuple[int
 
 def test_in_a_text_each_place_counts_once() -> None:
     trained = Trained(Windows(TEXT, TEXT, 4), 2, 0, 50)
-    ((two, three, long),) = followed(
+    ((two, three, long),) = count_followers(
         trained,
         [torch.tensor([0, 1])],
         [[torch.tensor([2]), torch.tensor([3]), torch.tensor([2, 2])]],
@@ -86,7 +86,7 @@ def test_in_the_rows_of_a_task_all_that_were_drawn_count() -> None:
         some.tokenizer.encode(text).ids for text in ("the nurse said that", "the pilot knew that")
     ]
     words = [some.tokenizer.encode(word).ids for word in ("she", "he")]
-    found = followed(
+    found = count_followers(
         trained, list(map(torch.tensor, prompts)), [list(map(torch.tensor, words))] * 2
     )
     for prompt, shares in zip(prompts, found, strict=True):

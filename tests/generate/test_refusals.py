@@ -45,7 +45,7 @@ def chosen(logit: float, sampling: Sampling) -> object:
 
 
 def route(line: str) -> Route:
-    return Route.read(line, vocab_size=VOCAB, most=10_000)
+    return Route.read_line(line, vocab_size=VOCAB, most=10_000)
 
 
 def lookup(prompt: torch.Tensor = PROMPT, most: int = 4, *, model: object = MODEL) -> Speculation:

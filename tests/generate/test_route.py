@@ -44,14 +44,14 @@ def wandered(seed: int) -> Tree:
             case "take":
                 tree.take(draws.randrange(VOCAB))
             case "up":
-                tree.up(draws.randrange(1, 4))
+                tree.go_back(draws.randrange(1, 4))
             case _:
                 tree.go(draws.choice(list(tree.nodes)))
     return tree
 
 
 def read(line: str, **limits: Any) -> Route:
-    return Route.read(line, **{"vocab_size": VOCAB, "most": 10_000} | limits)
+    return Route.read_line(line, **{"vocab_size": VOCAB, "most": 10_000} | limits)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -59,14 +59,16 @@ def test_a_route_read_from_its_line_leads_a_new_tree_to_the_same_tokens(seed: in
     tree = wandered(seed)
     for node in random.Random(seed).sample(list(tree.nodes), 12):
         path = tree.path(node)
-        route = read(Route.to(path).line)
-        assert route == Route.to(path)
+        route = read(Route.route_to(path).line)
+        assert route == Route.route_to(path)
         again = planted()
         for choice in route.choices:
             again.follow(choice)
         assert again.ids() == tree.ids(node)
         assert checksum(one.token for one in again.path()) == route.checksum
-        torch.testing.assert_close(again.after().logits, tree.after(node).logits, rtol=0, atol=0)
+        torch.testing.assert_close(
+            again.compute_after().logits, tree.compute_after(node).logits, rtol=0, atol=0
+        )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -75,12 +77,12 @@ def test_in_the_tree_it_comes_from_a_route_leads_to_the_same_node_without_comput
 ) -> None:
     tree = wandered(seed)
     node = max(tree.nodes, key=lambda one: tree.nodes[one].position)
-    route = Route.to(tree.path(node))
+    route = Route.route_to(tree.path(node))
     tree.go(ROOT)
     passes: list[int] = []
     tree.generation.model.embed.register_forward_pre_hook(lambda *_: passes.append(1))
     for choice in route.choices:
-        assert tree.knows(choice)
+        assert tree.has_token(choice)
         tree.follow(choice)
     assert tree.current == node
     assert not passes
@@ -90,13 +92,13 @@ def test_a_text_drawn_at_one_go_is_a_number_and_a_token_by_hand_one_more() -> No
     tree = planted()
     for _ in range(2 * CONTEXT):
         tree.step()
-    assert Route.to(tree.path()).line.startswith(f"n{2 * CONTEXT}_")
+    assert Route.route_to(tree.path()).line.startswith(f"n{2 * CONTEXT}_")
     tree.go(5)
     tree.take(7)
     tree.step(Sampling(temperature=0.5))
-    assert Route.to(tree.path()).line.startswith("n5f7t0.5n1_")
+    assert Route.route_to(tree.path()).line.startswith("n5f7t0.5n1_")
     tree.go(ROOT)
-    assert Route.to(tree.path()).line.startswith("n0_")
+    assert Route.route_to(tree.path()).line.startswith("n0_")
 
 
 def test_a_snapshot_restores_every_branch_and_each_goes_on_as_before() -> None:
@@ -107,7 +109,7 @@ def test_a_snapshot_restores_every_branch_and_each_goes_on_as_before() -> None:
     assert again.nodes == tree.nodes
     assert (again.current, again.dropped) == (tree.current, tree.dropped)
     for node in tree.nodes:
-        assert torch.equal(again.after(node).logits, tree.after(node).logits)
+        assert torch.equal(again.compute_after(node).logits, tree.compute_after(node).logits)
     tree.go(ROOT)
     again.go(ROOT)
     before = len(tree.nodes)

@@ -23,7 +23,7 @@ from gptviz.generate.speculation import (
     Proposal,
     Speculated,
     Speculation,
-    judged,
+    judge_proposals,
 )
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
@@ -200,7 +200,7 @@ def test_a_refused_token_is_replaced_from_what_the_large_model_gives_more() -> N
     q = torch.tensor([0.8, 0.1, 0.1], dtype=torch.float64)
     replaced = Counter()
     for seed in range(4_000):
-        one = judged([Proposal(0, q)], p, seed, 7)
+        one = judge_proposals([Proposal(0, q)], p, seed, 7)
         [drafted] = one.drafted
         assert (drafted.p, drafted.q, drafted.position) == (0.1, 0.8, 7)
         assert drafted.accepted == (drafted.number < 0.1 / 0.8)

@@ -89,11 +89,11 @@ def test_wherever_one_comes_from_ids_logits_and_attention_are_the_same_to_the_bi
             case "go":
                 tree.go(draws.choice(list(tree.nodes)))
             case _:
-                tree.up(draws.randrange(1, 6))
+                tree.go_back(draws.randrange(1, 6))
         here = tree.current
         ids = tree.ids()
-        logits = tree.after().logits.clone()
-        attention = tree.after().attention.clone()
+        logits = tree.compute_after().logits.clone()
+        attention = tree.compute_after().attention.clone()
         if here not in first:
             assert torch.equal(logits, fresh_logits(tree, here, slide))
             first[here] = ids, logits, attention
@@ -109,15 +109,15 @@ def test_undoing_taking_another_token_and_going_back_restores_everything() -> No
     grow(tree, 2 * CONTEXT)
     end = tree.current
     ids = tree.ids()
-    logits = tree.after().logits
+    logits = tree.compute_after().logits
     for steps in (1, 4, 2 * CONTEXT):
-        tree.up(steps)
+        tree.go_back(steps)
         tree.take(other(tree))
         grow(tree, 3)
         assert tree.ids() != ids
         assert tree.go(end).id == end
         assert tree.ids() == ids
-        assert torch.equal(tree.after().logits, logits)
+        assert torch.equal(tree.compute_after().logits, logits)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
@@ -141,11 +141,11 @@ def test_a_step_attends_as_in_a_pass_of_its_own_over_the_whole_window(positions:
 def test_a_model_without_cache_or_without_attention_has_a_tree_too(changes: dict[str, Any]) -> None:
     tree = planted(scrambled(tiny(**changes)), most_bytes=NOTHING)
     grow(tree, CONTEXT)
-    tree.up(3)
+    tree.go_back(3)
     tree.take(other(tree))
     grow(tree, 4)
-    assert torch.equal(tree.after().logits, fresh_logits(tree, tree.current))
-    assert tree.after().attention.shape[:2] == (tree.generation.model.config.n_layer, 3)
+    assert torch.equal(tree.compute_after().logits, fresh_logits(tree, tree.current))
+    assert tree.compute_after().attention.shape[:2] == (tree.generation.model.config.n_layer, 3)
 
 
 def test_log_probabilities_are_those_of_the_model_and_of_the_draw_and_sum_along_the_branch() -> (
@@ -155,7 +155,7 @@ def test_log_probabilities_are_those_of_the_model_and_of_the_draw_and_sum_along_
     sampling = Sampling(temperature=0.7, top_k=4, top_p=0.9, seed=1)
     tree.generation.sampling = sampling
     grow(tree, 6)
-    tree.take(int(tree.after().logits.argmin()))
+    tree.take(int(tree.compute_after().logits.argmin()))
     total = 0.0
     for node in tree.path():
         logits = fresh_logits(tree, node.parent or ROOT).double()
@@ -193,10 +193,10 @@ def test_the_attention_and_the_logits_of_a_step_take_no_pass_of_their_own() -> N
     assert passes == [3, 1, 1, 1, 1, 1, 8, 8, 8, 8, 8, 8], "as without a tree"
     for node in tree.path():
         assert tree.chosen_from(node.id).attention.numel()
-    tree.up(8)
+    tree.go_back(8)
     grow(tree, 8)
     tree.go(ROOT)
-    assert tree.after().logits.numel()
+    assert tree.compute_after().logits.numel()
     assert len(passes) == 12
 
 
@@ -218,7 +218,7 @@ def test_going_over_to_another_branch_computes_what_differs_alone() -> None:
     for there, computed in ((left, 5), (right, 4), (fork, 1), (left, 5)):
         passes.clear()
         tree.go(there)
-        assert tree.after().logits.numel()
+        assert tree.compute_after().logits.numel()
         assert passes == [1] * computed
 
 
@@ -227,14 +227,14 @@ def test_after_a_branch_written_aside_the_text_goes_on_without_computing_the_way
     tree = planted(model, most_bytes=NOTHING)
     fork = grow(tree, 6)[-1].id
     here = grow(tree, 5)[-1].id
-    with tree.aside():
+    with tree.write_aside():
         tree.go(fork)
         tree.take(other(tree))
         assert grow(tree, 4)[-1].id in tree.nodes
     assert tree.current == here
     passes = counted(model)
     on = tree.step().id
-    logits = tree.after().logits
+    logits = tree.compute_after().logits
     assert len(passes) <= 2, "the last token before, whose logits were dropped, and the new one"
     assert torch.equal(logits, fresh_logits(tree, on))
 
@@ -247,7 +247,7 @@ def test_a_tree_restored_with_what_was_computed_goes_on_as_if_it_had_computed_it
     tree = planted(model)
     fork = grow(tree, 6)[-1].id
     grow(tree, 6)
-    tree.after()
+    tree.compute_after()
     kept = tree.snapshot(at_hand=True)
     ids = tree.ids()
     grow(tree, 3)
@@ -259,7 +259,7 @@ def test_a_tree_restored_with_what_was_computed_goes_on_as_if_it_had_computed_it
         again.restore(kept)
         passes = counted(model)
         assert again.ids() == ids
-        assert again.after().logits.numel()
+        assert again.compute_after().logits.numel()
         assert again.step().id in again.nodes
         assert not passes
         grow(again, 2)
@@ -267,7 +267,7 @@ def test_a_tree_restored_with_what_was_computed_goes_on_as_if_it_had_computed_it
         again.go(fork)
         again.take(other(again))
         for node in (again.current, fork, ROOT):
-            assert torch.equal(again.after(node).logits, fresh_logits(again, node))
+            assert torch.equal(again.compute_after(node).logits, fresh_logits(again, node))
 
 
 def test_going_somewhere_computes_nothing_until_somebody_looks() -> None:
@@ -283,21 +283,21 @@ def test_going_somewhere_computes_nothing_until_somebody_looks() -> None:
 
 def test_what_is_kept_stays_within_its_bytes_and_what_was_seen_longest_ago_goes_first() -> None:
     probe = planted(prompt=CONTEXT)
-    one = probe.after().bytes
+    one = probe.compute_after().bytes
     assert one == 4 * (VOCAB + 2 * 3 * CONTEXT)
     tree = planted(prompt=CONTEXT, most_bytes=5 * one)
     nodes = [ROOT, *(node.id for node in grow(tree, 9))]
 
     def in_memory() -> set[int]:
-        return {node for node in nodes if tree.cached(node) is not None}
+        return {node for node in nodes if tree.cached_values(node) is not None}
 
     assert in_memory() == set(nodes[4:9])
-    tree.after(nodes[4])
-    tree.after(nodes[9])
+    tree.compute_after(nodes[4])
+    tree.compute_after(nodes[9])
     assert in_memory() == {nodes[4], *nodes[6:]}
     for node in nodes:
-        tree.after(node)
-        assert sum(tree.cached(node).bytes for node in in_memory()) <= 5 * one
+        tree.compute_after(node)
+        assert sum(tree.cached_values(node).bytes for node in in_memory()) <= 5 * one
 
 
 def test_beyond_the_most_nodes_the_oldest_ends_off_the_path_go_first() -> None:
@@ -334,17 +334,19 @@ def test_a_tree_that_dropped_the_branch_it_computed_last_goes_on_rightly() -> No
     tree.take(other(tree))
     left = grow(tree, 3)[-1].id
     tree.go(1)
-    computed = tree.after(left)  # the generation now stands at the end of a branch that will go
+    computed = tree.compute_after(
+        left
+    )  # the generation now stands at the end of a branch that will go
     assert computed.logits.numel()
     for _ in range(8):
         tree.take(other(tree))
         if left not in tree.nodes:
             break
-    assert torch.equal(tree.after().logits, fresh_logits(tree, tree.current))
+    assert torch.equal(tree.compute_after().logits, fresh_logits(tree, tree.current))
     grow(tree, 6)
     assert left not in tree.nodes
     for node in list(tree.nodes):
-        assert torch.equal(tree.after(node).logits, fresh_logits(tree, node))
+        assert torch.equal(tree.compute_after(node).logits, fresh_logits(tree, node))
 
 
 def test_its_branches_taken_one_by_one_make_the_same_tree() -> None:
@@ -372,7 +374,7 @@ def test_the_state_changes_with_the_tree_and_with_nothing_else() -> None:
     seen = [tree.state]
     for act in (
         tree.step,
-        tree.up,
+        tree.go_back,
         lambda: tree.take(other(tree)),
         lambda: tree.go(ROOT),
         lambda: grow(tree, 4),
@@ -380,7 +382,7 @@ def test_the_state_changes_with_the_tree_and_with_nothing_else() -> None:
         act()
         assert tree.state not in seen
         seen.append(tree.state)
-    tree.after(ROOT)
+    tree.compute_after(ROOT)
     tree.path()
     assert tree.state == seen[-1]
 
@@ -388,8 +390,8 @@ def test_the_state_changes_with_the_tree_and_with_nothing_else() -> None:
 def test_up_ends_at_the_prompt() -> None:
     tree = planted()
     grow(tree, 2)
-    assert tree.up(100).id == ROOT
-    assert tree.up().id == ROOT
+    assert tree.go_back(100).id == ROOT
+    assert tree.go_back().id == ROOT
     assert tree.ids() == tree.prompt
 
 

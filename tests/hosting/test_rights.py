@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gptviz.machine import files, hosting
-from gptviz.machine.hosting import NotAllowedError, carried, variable
+from gptviz.machine.hosting import NotAllowedError, carry_rights, variable
 from gptviz.machine.job import SLOTS, Job
 from gptviz.runs import checkpoints
 from gptviz.runs.exports import FORMATS
@@ -65,10 +65,10 @@ def test_what_is_carried_into_another_thread_has_the_rights_of_who_carried_it(
     visits: Callable[[str], None],
 ) -> None:
     visits("a guest")
-    of_a_guest = carried(reads_only)
-    of_the_server = carried(reads_only, reads_only=False)
+    of_a_guest = carry_rights(reads_only)
+    of_the_server = carry_rights(reads_only, reads_only=False)
     visits("the owner")
-    of_the_owner = carried(reads_only)
+    of_the_owner = carry_rights(reads_only)
     visits("a guest")
     with ThreadPoolExecutor(1) as thread:
         found = [thread.submit(act).result() for act in (of_a_guest, of_the_owner, of_the_server)]

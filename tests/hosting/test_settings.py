@@ -30,7 +30,7 @@ from gptviz.model.costs.memory_needed import MemoryNeeded
 from gptviz.pretrained.places import stores
 from gptviz.runs import checkpoints, imports, manage, queue, sharing
 from gptviz.runs.experiments import PLANS
-from gptviz.runs.names import claimed
+from gptviz.runs.names import claim_name
 from gptviz.runs.status import read_status
 from gptviz.settings.fields import field_info
 from gptviz.text import tiny_shakespeare
@@ -96,7 +96,7 @@ def test_a_read_only_server_keeps_nothing(
         "renamed": lambda: manage.rename("mine", "other"),
         "deleted": lambda: manage.delete("mine"),
         "unpacked": lambda: sharing.unpack(tmp_path / "mine.zip"),
-        "claimed": lambda: claimed("other").__enter__(),
+        "claimed": lambda: claim_name("other").__enter__(),
     }
     for act in refused.values():
         with pytest.raises(
@@ -199,17 +199,17 @@ def test_as_much_memory_is_free_as_the_machine_its_container_and_the_setting_all
         memory, "_of_container", lambda: None if container is None else container * 10**6
     )
     monkeypatch.setenv(variable("memory"), limit)
-    assert memory.available() == free * 10**6
+    assert memory.free_bytes() == free * 10**6
 
 
 def test_a_limit_of_memory_counts_what_the_process_takes_beyond_its_libraries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(variable("memory"), "1000")
-    monkeypatch.setattr(memory, "LIBRARIES", memory._taken())
-    before = memory.available()
+    monkeypatch.setattr(memory, "LIBRARIES", memory._used_bytes())
+    before = memory.free_bytes()
     held = np.ones(25_000_000)
-    assert before - memory.available() == pytest.approx(held.nbytes, rel=0.1)
+    assert before - memory.free_bytes() == pytest.approx(held.nbytes, rel=0.1)
 
 
 def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(
@@ -222,7 +222,7 @@ def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(
 
     def load_in_little_memory(*arguments: Any, **options: Any) -> LanguageModel:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(memory, "available", lambda device: 0)
+            patch.setattr(memory, "free_bytes", lambda device: 0)
             memory.room(1)  # as the library does before it reads weights
         return load(*arguments, **options)
 
@@ -237,8 +237,8 @@ def test_caches_give_way_to_what_fits_then_and_not_to_what_never_does(
 ) -> None:
     free = [1_000]
     taken = 9_000
-    monkeypatch.setattr(memory, "available", lambda device="cpu": free[0])
-    monkeypatch.setattr(memory, "_taken", lambda: taken)
+    monkeypatch.setattr(memory, "free_bytes", lambda device="cpu": free[0])
+    monkeypatch.setattr(memory, "_used_bytes", lambda: taken)
     monkeypatch.setattr(memory, "_caches", [lambda: free.append(free.pop() + 5_000)])
     assert memory.room(900, device) == 1_000
     assert memory.room(9_001, device) == 1_000, "not even an empty process leaves so much"
@@ -250,9 +250,9 @@ def test_whoever_decides_whether_something_fits_lets_caches_give_way(
 ) -> None:
     needs = MemoryNeeded(weights=2_000, working=0, tokens=1, number=4)
     free: list[int] = []
-    monkeypatch.setattr(memory, "available", lambda device="cpu": free[-1])
+    monkeypatch.setattr(memory, "free_bytes", lambda device="cpu": free[-1])
     monkeypatch.setattr(memory, "_caches", [lambda: free.append(10**15)])
-    monkeypatch.setattr(memory, "_taken", lambda: 10**12)
+    monkeypatch.setattr(memory, "_used_bytes", lambda: 10**12)
     config = PLANS["copy"].config
     offer = SimpleNamespace(fields={}, weights=[])
     monkeypatch.setattr(imports, "outline_of", lambda fields: SimpleNamespace(config=config))

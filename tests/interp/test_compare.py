@@ -383,12 +383,12 @@ def test_the_change_of_an_adapter_has_as_many_singular_values_as_its_rank() -> N
     for name in adapter:
         values = compare.singular_values(a, b, name).values
         assert (values > 1e-4 * values[0]).sum() == 2
-    half = compare.weights(a, replace(b, model=b.model.at(0.5)))
+    half = compare.weights(a, replace(b, model=b.model.with_strength(0.5)))
     whole = compare.weights(a, b)
     np.testing.assert_allclose(
         half.difference.values, whole.difference.values / 2, rtol=1e-4, atol=1e-6
     )
-    assert not compare.weights(a, replace(b, model=b.model.at(0))).largest
+    assert not compare.weights(a, replace(b, model=b.model.with_strength(0))).largest
 
 
 def test_weights_of_other_shapes_have_no_difference_and_matrices_that_are_not_there_are_named() -> (

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import gptviz
-from gptviz.interp.over_prompts import Asked, How, measured, spread
+from gptviz.interp.over_prompts import AskedPrompt, How, measure_prompt, spread
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model.changing import example_pairs
@@ -97,8 +97,8 @@ def test_a_single_prompt_has_no_spread_and_answers_that_are_left_out_are_the_lik
     pair = lm.pair(row.clean, row.corrupted)
     found = lm.over_prompts([row], "patch")
     assert np.isnan(found.deviation).all()
-    expected = measured(
-        lm.model, Asked(pair.clean, pair.right, pair.wrong, pair.corrupted), "patch"
+    expected = measure_prompt(
+        lm.model, AskedPrompt(pair.clean, pair.right, pair.wrong, pair.corrupted), "patch"
     )
     np.testing.assert_allclose(found.mean, list(expected.values()))
     alone = lm.over_prompts([PromptRow("a cab")], "attribute")
@@ -107,8 +107,11 @@ def test_a_single_prompt_has_no_spread_and_answers_that_are_left_out_are_the_lik
 
 def test_prompts_of_several_lengths_are_measured_one_after_the_other() -> None:
     model = scrambled(tiny())
-    asked = [Asked((1, 2, 3), 4, 5, (1, 6, 3)), Asked((1, 2, 3, 4, 5), 4, 7, (1, 3, 3, 4, 5))]
-    each = [measured(model, prompt, "patch") for prompt in asked]
+    asked = [
+        AskedPrompt((1, 2, 3), 4, 5, (1, 6, 3)),
+        AskedPrompt((1, 2, 3, 4, 5), 4, 7, (1, 3, 3, 4, 5)),
+    ]
+    each = [measure_prompt(model, prompt, "patch") for prompt in asked]
     found = spread(each, "patch")
     np.testing.assert_allclose(
         found.mean,

@@ -61,7 +61,7 @@ INDUCTION = torch.tensor([3, 5, 7, 1, 8, 2, 9, 5])
 
 
 def edited(model: Transformer, text: str) -> Transformer:
-    return edits.edited(model, edits.edits([text], model.config))
+    return edits.edit_model(model, edits.edits([text], model.config))
 
 
 REFUSED: list[tuple[str, Callable[[], object]]] = [
@@ -178,16 +178,22 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ),
     ("replaced or removed, not 'eaten'", lambda: context_use.left_out(DECODER, IDS, "eaten")),  # type: ignore[arg-type]
     # what is read
-    ("no line of AttentionBase.read has 'tap", lambda: lines(AttentionBase.read, 'tap("z"')),
+    (
+        "no line of AttentionBase.read_values has 'tap",
+        lambda: lines(AttentionBase.read_values, 'tap("z"'),
+    ),
     ("no blocks", lambda: attention.patterns(NO_BLOCKS, IDS)),
     ("source", lambda: attention.patterns(PAIR, IDS)),
     (
         "this model has no cross-attention",
-        lambda: attention.read(DECODER, IDS, part="cross_attention"),
+        lambda: attention.read_attention(DECODER, IDS, part="cross_attention"),
     ),
-    ("this model has no blocks", lambda: attention.read(NO_BLOCKS, IDS, part="attention")),
-    ("no cross-attention", lambda: cross_attention.read(DECODER, IDS, IDS)),
-    ("9 tokens do not fit", lambda: cross_attention.read(PAIR, (1,) * 9, IDS)),
+    (
+        "this model has no blocks",
+        lambda: attention.read_attention(NO_BLOCKS, IDS, part="attention"),
+    ),
+    ("no cross-attention", lambda: cross_attention.read_translation(DECODER, IDS, IDS)),
+    ("9 tokens do not fit", lambda: cross_attention.read_translation(PAIR, (1,) * 9, IDS)),
     *(
         (
             f"is not a classifier: it is {MODEL_KINDS[model.config.kind].with_article}",
@@ -253,7 +259,10 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("no neurons in block 0", lambda: neurons.observable_neurons(NO_BLOCKS, 0)),
     ("no neurons in block 0", lambda: neurons.observable_neurons(scrambled(tiny(d_mlp=0)), 0)),
     ("no heads in block 2", lambda: observable_heads(DECODER, 2)),
-    ("no unembedding", lambda: neurons.promoted(CLASSIFIER, neurons.columns(CLASSIFIER, 0)[:, 4])),
+    (
+        "no unembedding",
+        lambda: neurons.promoted_tokens(CLASSIFIER, neurons.columns(CLASSIFIER, 0)[:, 4]),
+    ),
     (
         "have 0 tokens in common",
         lambda: compare.embeddings(

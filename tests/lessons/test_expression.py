@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.lessons.expression import ExpressionError, compared, computed
+from gptviz.lessons.expression import ExpressionError, compared_values, compute_expression
 
 FUNCTIONS = {
     "double": lambda x, plus=0: 2 * x + plus,
@@ -42,7 +42,7 @@ def test_arithmetic_is_that_of_python(text):
     except ZeroDivisionError:
         expected = None
     try:
-        value = computed(text, {})
+        value = compute_expression(text, {})
     except ExpressionError:
         # a comparison is no number to go on with
         assert expected is None or "True" in repr(expected) or "(" in text
@@ -66,12 +66,12 @@ def test_arithmetic_is_that_of_python(text):
     ],
 )
 def test_an_expression_has_its_value(text, value):
-    assert computed(text, FUNCTIONS) == value
+    assert compute_expression(text, FUNCTIONS) == value
 
 
 def test_a_comparison_has_the_values_of_its_sides_and_another_expression_has_none():
-    assert compared("double(1) < 3 < double(4)", FUNCTIONS) == [2, 3, 8]
-    assert compared("double(1)", FUNCTIONS) == []
+    assert compared_values("double(1) < 3 < double(4)", FUNCTIONS) == [2, 3, 8]
+    assert compared_values("double(1)", FUNCTIONS) == []
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,6 @@ def test_a_comparison_has_the_values_of_its_sides_and_another_expression_has_non
 )
 def test_what_is_not_allowed_or_fails_is_refused_in_a_line(text):
     with pytest.raises(ExpressionError) as refused:
-        computed(text, FUNCTIONS)
+        compute_expression(text, FUNCTIONS)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 400

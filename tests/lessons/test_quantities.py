@@ -16,9 +16,9 @@ import torch
 
 import gptviz
 from gptviz.data.trained_on import Share
-from gptviz.interp.reading.gradients import GRADIENT, untrained
-from gptviz.lessons.answering import Answer, answer_to, filled
-from gptviz.lessons.expression import ExpressionError, computed
+from gptviz.interp.reading.gradients import GRADIENT, compare_untrained
+from gptviz.lessons.answering import Answer, answer_to, fill_text
+from gptviz.lessons.expression import ExpressionError, compute_expression
 from gptviz.lessons.lesson import Question
 from gptviz.lessons.quantities import OF_MODELS, PLAIN, Quantities
 from gptviz.text import passages
@@ -52,21 +52,21 @@ def test_probability_logit_rank_and_entropy_are_those_of_the_trace(functions, lo
     for token in ("\n", " ", "a"):
         place = lm.tokenizer.id_of(token)
         text = repr(token)
-        assert computed(f"probability({PROMPT!r}, {text})", functions) == pytest.approx(
+        assert compute_expression(f"probability({PROMPT!r}, {text})", functions) == pytest.approx(
             shares[place].item(), rel=1e-5
         )
-        assert computed(f"logit({PROMPT!r}, {text})", functions) == pytest.approx(
+        assert compute_expression(f"logit({PROMPT!r}, {text})", functions) == pytest.approx(
             logits[place].item(), abs=1e-4
         )
-        assert computed(f"rank({PROMPT!r}, {text})", functions) == 1 + sum(
+        assert compute_expression(f"rank({PROMPT!r}, {text})", functions) == 1 + sum(
             other > logits[place] for other in logits
         )
-    assert computed(f"entropy({PROMPT!r})", functions) == pytest.approx(
+    assert compute_expression(f"entropy({PROMPT!r})", functions) == pytest.approx(
         -(shares * shares.log()).sum().item(), abs=1e-5
     )
     best = [lm.tokenizer.piece(int(i)) for i in logits.argsort(descending=True)[:3]]
-    assert computed(f"likeliest({PROMPT!r}, 3)", functions) == best
-    assert computed(f"likeliest({PROMPT!r})", functions) == best[0]
+    assert compute_expression(f"likeliest({PROMPT!r}, 3)", functions) == best
+    assert compute_expression(f"likeliest({PROMPT!r})", functions) == best[0]
 
 
 def test_loss_is_the_mean_surprise_and_attention_that_of_the_trace(functions):
@@ -75,12 +75,14 @@ def test_loss_is_the_mean_surprise_and_attention_that_of_the_trace(functions):
     trace = lm.trace(text)
     ids = lm.encode(text)
     expected = torch.nn.functional.cross_entropy(trace["logits"][0, :-1], ids[1:]).item()
-    assert computed(f"loss({text!r})", functions) == pytest.approx(expected, abs=1e-5)
+    assert compute_expression(f"loss({text!r})", functions) == pytest.approx(expected, abs=1e-5)
     pattern = trace["blocks.1.attention.pattern"][0, 3]
-    assert computed(f"attends({text!r}, 1, 3, -1, 2)", functions) == pytest.approx(
+    assert compute_expression(f"attends({text!r}, 1, 3, -1, 2)", functions) == pytest.approx(
         pattern[-1, 2].item(), abs=1e-6
     )
-    assert computed(f"most_read({text!r}, 1, 3)", functions) == pattern[-1].argmax().item()
+    assert (
+        compute_expression(f"most_read({text!r}, 1, 3)", functions) == pattern[-1].argmax().item()
+    )
 
 
 def test_what_is_switched_off_is_off_and_another_model_or_step_is_another(functions):
@@ -89,19 +91,22 @@ def test_what_is_switched_off_is_off_and_another_model_or_step_is_another(functi
     expected = (
         lm.trace(PROMPT, ["logits"])["logits"][0, -1].softmax(-1)[lm.tokenizer.id_of("\n")].item()
     )
-    assert computed(f"probability({PROMPT!r}, '\\n', without={off!r})", functions) == pytest.approx(
-        expected, rel=1e-5
-    )
+    assert compute_expression(
+        f"probability({PROMPT!r}, '\\n', without={off!r})", functions
+    ) == pytest.approx(expected, rel=1e-5)
     assert expected != pytest.approx(
-        computed(f"probability({PROMPT!r}, '\\n')", functions), rel=1e-3
+        compute_expression(f"probability({PROMPT!r}, '\\n')", functions), rel=1e-3
     )
-    assert computed("vocabulary(model='bpe')", functions) == gptviz.load("bpe").tokenizer.vocab_size
     assert (
-        computed("validation_loss(model='ladder-0')", functions)
+        compute_expression("vocabulary(model='bpe')", functions)
+        == gptviz.load("bpe").tokenizer.vocab_size
+    )
+    assert (
+        compute_expression("validation_loss(model='ladder-0')", functions)
         == gptviz.load("ladder-0").card.validation_loss
     )
-    early = computed("loss('ROMEO: what', model='generator', step=0)", functions)
-    assert early > computed("loss('ROMEO: what', model='generator')", functions)
+    early = compute_expression("loss('ROMEO: what', model='generator', step=0)", functions)
+    assert early > compute_expression("loss('ROMEO: what', model='generator')", functions)
 
 
 def test_heads_parts_and_layers_are_those_of_the_library(functions):
@@ -109,10 +114,10 @@ def test_heads_parts_and_layers_are_those_of_the_library(functions):
     rows = lm.heads()
     best = max(rows, key=lambda row: row["induction"])
     assert (
-        computed("best_head('induction', model='induction')", functions)
+        compute_expression("best_head('induction', model='induction')", functions)
         == f"{best['block']}.{best['head']}"
     )
-    said = computed(
+    said = compute_expression(
         f"head_score('induction', {best['block']}, {best['head']}, model='induction')", functions
     )
     assert said == pytest.approx(best["induction"])
@@ -120,14 +125,19 @@ def test_heads_parts_and_layers_are_those_of_the_library(functions):
     prompt = "O Romeo"
     token = lm.tokenizer.piece(int(lm.trace(prompt, ["logits"])["logits"][0, -1].argmax()))
     parts = {one.name: one.value for one in lm.attribute(prompt, token).parts}
-    strongest = computed(f"strongest_part({prompt!r}, {token!r}, model='ladder-8')", functions)
+    strongest = compute_expression(
+        f"strongest_part({prompt!r}, {token!r}, model='ladder-8')", functions
+    )
     assert parts[strongest] == max(parts.values())
-    name = computed(f"strongest_head({prompt!r}, {token!r}, model='ladder-8')", functions)
+    name = compute_expression(f"strongest_head({prompt!r}, {token!r}, model='ladder-8')", functions)
     assert parts[name] == max(value for part, value in parts.items() if ".head." in part)
-    assert computed(
+    assert compute_expression(
         f"contribution({prompt!r}, {token!r}, {name!r}, model='ladder-8')", functions
     ) == pytest.approx(parts[name])
-    assert computed(f"lens_rank({prompt!r}, {token!r}, -1, model='ladder-8')", functions) == 1
+    assert (
+        compute_expression(f"lens_rank({prompt!r}, {token!r}, -1, model='ladder-8')", functions)
+        == 1
+    )
 
 
 def test_embeddings_are_compared_by_their_cosine(functions):
@@ -136,21 +146,27 @@ def test_embeddings_are_compared_by_their_cosine(functions):
     lm = gptviz.load("shakespeare")
     a = lm.tokenizer.id_of("a")
     b = lm.tokenizer.id_of("e")
-    assert computed("similarity('a', 'e')", functions) == pytest.approx(rows[a] @ rows[b], abs=1e-6)
+    assert compute_expression("similarity('a', 'e')", functions) == pytest.approx(
+        rows[a] @ rows[b], abs=1e-6
+    )
     cosines = rows @ rows[a]
     cosines[a] = -2
-    assert computed("nearest('a')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
+    assert compute_expression("nearest('a')", functions) == lm.tokenizer.piece(
+        int(cosines.argmax())
+    )
     own = [lm.tokenizer.id_of(vowel) for vowel in "aeiou"]
     others = rows @ rows.T - 3 * np.eye(len(rows))
     beside = sum(int(others[i].argmax()) in own for i in own)
-    assert computed("nearest_within('aeiou')", functions) == pytest.approx(beside / 5)
+    assert compute_expression("nearest_within('aeiou')", functions) == pytest.approx(beside / 5)
 
 
 def test_what_a_picture_by_pca_keeps_is_the_share_of_its_largest_singular_values(functions):
     rows = gptviz.load("generator").model.head.unembed.weight.detach().double().numpy()
     found = np.square(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False))
     for dimensions in (2, 3):
-        kept = computed(f"pca_share('unembedding', {dimensions}, model='generator')", functions)
+        kept = compute_expression(
+            f"pca_share('unembedding', {dimensions}, model='generator')", functions
+        )
         assert kept == pytest.approx(found[:dimensions].sum() / found.sum(), rel=1e-4)
 
 
@@ -163,21 +179,24 @@ def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of
     found = [
         shares[place, token].item() for place, token in enumerate(lm.encode(text).tolist()[1:])
     ]
-    assert computed(f"least_expected({text!r})", functions) == 1 + found.index(min(found))
+    assert compute_expression(f"least_expected({text!r})", functions) == 1 + found.index(min(found))
     width = gptviz.load("generator").model.config.d_model
     expected = 2 * math.pi * 10_000 ** (8 / width)
-    assert computed("wave(8, model='generator')", functions) == pytest.approx(expected)
+    assert compute_expression("wave(8, model='generator')", functions) == pytest.approx(expected)
     config = lm.model.config
     assert (
-        computed("cache_size(7)", functions)
+        compute_expression("cache_size(7)", functions)
         == 4 * 7 * config.n_layer * 2 * config.n_head * config.head_size
     )
     card = gptviz.load("classifier").card
-    assert computed("accuracy(model='classifier')", functions) == card.accuracy
-    assert computed("accuracy('baseline', model='classifier')", functions) == card.baseline_accuracy
+    assert compute_expression("accuracy(model='classifier')", functions) == card.accuracy
+    assert (
+        compute_expression("accuracy('baseline', model='classifier')", functions)
+        == card.baseline_accuracy
+    )
     trained = [entry for entry in card.losses if entry.training is not None]
     assert (
-        computed(f"training_loss_at({trained[1].step}, model='classifier')", functions)
+        compute_expression(f"training_loss_at({trained[1].step}, model='classifier')", functions)
         == trained[1].training
     )
 
@@ -189,14 +208,16 @@ def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
     angles = place / 10_000 ** (np.arange(0, d, 2) / d)
     rows = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     cosine = rows[0] @ rows[1] / (np.linalg.norm(rows[0]) * np.linalg.norm(rows[1]))
-    said = computed("position_similarity(10, 40, 'sinusoidal', model='generator')", functions)
+    said = compute_expression(
+        "position_similarity(10, 40, 'sinusoidal', model='generator')", functions
+    )
     assert said == pytest.approx(cosine, abs=1e-4)
     rows = lm.model.head.unembed.weight.detach().double().numpy()
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     own = lm.tokenizer.id_of("A")
     cosines = rows @ rows[own]
     cosines[own] = -2
-    assert computed(
+    assert compute_expression(
         "nearest('A', 'unembedding', model='generator')", functions
     ) == lm.tokenizer.piece(int(cosines.argmax()))
 
@@ -204,10 +225,10 @@ def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
 def test_what_is_drafted_is_what_the_library_writes(functions):
     found = gptviz.load("generator", "cpu").speculate("ROMEO:", "prompt", 40, temperature=0.5)
     asked = "('ROMEO:', 'prompt', 0.5, 40, model='generator')"
-    assert computed(f"tokens_per_pass{asked}", functions) == found.tokens_per_pass
-    assert computed(f"share_accepted{asked}", functions) == found.acceptance_rate
+    assert compute_expression(f"tokens_per_pass{asked}", functions) == found.tokens_per_pass
+    assert compute_expression(f"share_accepted{asked}", functions) == found.acceptance_rate
     drafted = "drafted_continuation('ROMEO:', 'ladder-2', 30, model='generator')"
-    assert computed(drafted, functions) == gptviz.load("generator", "cpu").generate(
+    assert compute_expression(drafted, functions) == gptviz.load("generator", "cpu").generate(
         "ROMEO:", 30, temperature=0
     )
 
@@ -271,7 +292,7 @@ def test_every_quantity_says_what_it_is():
 )
 def test_what_cannot_be_asked_is_refused_in_a_line(functions, text):
     with pytest.raises(ExpressionError) as refused:
-        computed(text, functions)
+        compute_expression(text, functions)
     assert "\n" not in str(refused.value)
 
 
@@ -316,7 +337,7 @@ def test_an_answer_of_another_kind_is_refused(asked):
 
 
 def test_values_in_a_text_are_no_markup():
-    text = filled("It is {{ 1 / 4 }}, {{ [1, 'a'] }} and {{ '**<b>[x](y)$' }}.", {})
+    text = fill_text("It is {{ 1 / 4 }}, {{ [1, 'a'] }} and {{ '**<b>[x](y)$' }}.", {})
     assert text == r"It is 0\.25, 1, a and \*\*\<b\>\[x\]\(y\)\$."
     assert isinstance(Answer(1.0, question("number", "1")).value, float)
 
@@ -325,27 +346,27 @@ def test_a_draw_is_that_of_the_ledger(functions, logits):
     shares = (logits / 2).softmax(-1).sort(descending=True).values
     lm = gptviz.load("shakespeare")
     best = lm.tokenizer.piece(int(logits.argmax()))
-    assert computed(f"drawn({PROMPT!r}, {best!r}, 2)", functions) == pytest.approx(
+    assert compute_expression(f"drawn({PROMPT!r}, {best!r}, 2)", functions) == pytest.approx(
         shares[0].item(), rel=1e-5
     )
     cut = shares[:3] / shares[:3].sum()
-    assert computed(f"drawn({PROMPT!r}, {best!r}, 2, 3)", functions) == pytest.approx(
+    assert compute_expression(f"drawn({PROMPT!r}, {best!r}, 2, 3)", functions) == pytest.approx(
         cut[0].item(), rel=1e-5
     )
-    assert computed(f"stay({PROMPT!r}, 2, 3)", functions) == 3
+    assert compute_expression(f"stay({PROMPT!r}, 2, 3)", functions) == 3
     plain = logits.softmax(-1).sort(descending=True).values
     fewest = int((plain.cumsum(0) < 0.9).sum()) + 1
-    assert computed(f"stay({PROMPT!r}, 1, 0, 0.9)", functions) == fewest
+    assert compute_expression(f"stay({PROMPT!r}, 1, 0, 0.9)", functions) == fewest
 
 
 def test_lengths_of_the_stream_and_products_of_embeddings_are_those_of_the_tensors(functions):
     lm = gptviz.load("ladder-8")
     stream = lm.trace("sea", ["blocks.2.resid_mid"])["blocks.2.resid_mid"][0, 1]
-    assert computed("stream_length('sea', 5, 1, model='ladder-8')", functions) == pytest.approx(
-        stream.norm().item(), rel=1e-4
-    )
+    assert compute_expression(
+        "stream_length('sea', 5, 1, model='ladder-8')", functions
+    ) == pytest.approx(stream.norm().item(), rel=1e-4)
     a, z = (lm.model.embed.weight[lm.tokenizer.id_of(letter)] for letter in "az")
-    assert computed("dot('a', 'z', model='ladder-8')", functions) == pytest.approx(
+    assert compute_expression("dot('a', 'z', model='ladder-8')", functions) == pytest.approx(
         (a @ z).item(), rel=1e-4
     )
 
@@ -356,12 +377,12 @@ def test_what_a_card_says_of_training_is_asked_by_its_step(functions):
         entry for entry in lm.card.losses if entry.validation is not None and entry.step > 0
     )
     assert (
-        computed(f"validation_loss_at({entry.step}, model='induction')", functions)
+        compute_expression(f"validation_loss_at({entry.step}, model='induction')", functions)
         == entry.validation
     )
-    steps = computed("snapshots(model='induction')", functions)
+    steps = compute_expression("snapshots(model='induction')", functions)
     assert steps == sorted(steps)
-    assert computed(f"name(model='induction', step={steps[3]})", functions) == "induction"
+    assert compute_expression(f"name(model='induction', step={steps[3]})", functions) == "induction"
 
 
 def test_a_patch_restores_what_the_library_says(functions):
@@ -375,7 +396,7 @@ def test_a_patch_restores_what_the_library_says(functions):
         f"restored({one.clean!r}, {one.corrupted!r}, {one.right!r}, {one.wrong!r}, 'attention.z', "
         "1, 2, model='sentences')"
     )
-    assert computed(asked, functions) == pytest.approx(shares[1, 2])
+    assert compute_expression(asked, functions) == pytest.approx(shares[1, 2])
 
 
 def test_a_source_is_read_where_cross_attention_is_largest(functions):
@@ -388,21 +409,23 @@ def test_a_source_is_read_where_cross_attention_is_largest(functions):
     ]
     place = int(torch.cat(patterns).mean(0)[2].argmax())
     read = lm.tokenizer.label(lm.source(text).tolist()[place])
-    assert computed(f"source_read({text!r}, 2, model='seq2seq')", functions) == read
+    assert compute_expression(f"source_read({text!r}, 2, model='seq2seq')", functions) == read
 
 
 def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
-    shown = untrained(depth=4)  # as on the page Gradients
+    shown = compare_untrained(depth=4)  # as on the page Gradients
     sizes = shown.values[shown.axes[0].labels.index(GRADIENT)]
     for kind, row in zip(shown.axes[1].labels, sizes, strict=True):
-        assert computed(f"gradient_reaching({kind!r}, 4)", functions) == pytest.approx(
+        assert compute_expression(f"gradient_reaching({kind!r}, 4)", functions) == pytest.approx(
             row[0] / row[-1], rel=1e-6
         )
-    deeper = [computed(f"gradient_reaching('none', {depth})", functions) for depth in (2, 4, 8)]
+    deeper = [
+        compute_expression(f"gradient_reaching('none', {depth})", functions) for depth in (2, 4, 8)
+    ]
     assert deeper[0] > deeper[1] > deeper[2] > 0
     with pytest.raises(ExpressionError, match="no residual"):
-        computed("gradient_reaching('nothing')", functions)
-    assert computed("occurrences('banana', 'an')", functions) == 2
+        compute_expression("gradient_reaching('nothing')", functions)
+    assert compute_expression("occurrences('banana', 'an')", functions) == 2
 
 
 @pytest.mark.parametrize(
@@ -417,55 +440,55 @@ def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
 def test_a_share_that_is_more_than_nothing_is_not_said_to_be_nothing(
     functions, said: str, words: str
 ) -> None:
-    assert computed(said, functions) == words
+    assert compute_expression(said, functions) == words
 
 
 def test_a_number_has_a_real_minus_and_nothing_has_no_sign(functions) -> None:
-    assert computed("rounded(-0.24)", functions) == "−0.24"
-    assert computed("rounded(-0.001)", functions) == "0.00"
-    assert computed("rounded(-1234.5, 0)", functions) == "−1,234"
+    assert compute_expression("rounded(-0.24)", functions) == "−0.24"
+    assert compute_expression("rounded(-0.001)", functions) == "0.00"
+    assert compute_expression("rounded(-1234.5, 0)", functions) == "−1,234"
 
 
 def test_a_word_is_written_without_the_space_before_it(functions) -> None:
     prompt = "When Mary and John went to the shop, John gave a book to"
     best = gptviz.load("sentences", "cpu").trace(prompt, ["logits"])["logits"][0, -1].argmax()
-    word = computed(f"likeliest({prompt!r}, model='sentences')", functions)
+    word = compute_expression(f"likeliest({prompt!r}, model='sentences')", functions)
     assert word == word.strip()
     assert gptviz.load("sentences", "cpu").tokenizer.id_of(word) == best
-    assert computed("nearest('Mary', model='sentences')", functions).isalpha()
+    assert compute_expression("nearest('Mary', model='sentences')", functions).isalpha()
 
 
 def test_chance_is_how_often_the_most_frequent_label_is_right(functions) -> None:
     labels = gptviz.text.starred_opinions().labels
-    assert computed("chance('stars')", functions) == max(
+    assert compute_expression("chance('stars')", functions) == max(
         labels.count(label) for label in set(labels)
     ) / len(labels)
     with pytest.raises(ExpressionError, match="no texts 'cats'"):
-        computed("chance('cats')", functions)
+        compute_expression("chance('cats')", functions)
 
 
 def test_a_text_is_cleaned_as_a_model_of_words_reads_it(functions) -> None:
-    assert computed("cleaned('DON\\'T miss É!')", functions) == "dont miss e!"
+    assert compute_expression("cleaned('DON\\'T miss É!')", functions) == "dont miss e!"
 
 
 def test_merges_and_costs_are_those_of_the_tokenizer(functions):
     tokenizer = gptviz.load("bpe").tokenizer
-    made = computed("merges(' unicorn', model='bpe')", functions)
-    pieces = computed("tokens(' unicorn', model='bpe')", functions)
+    made = compute_expression("merges(' unicorn', model='bpe')", functions)
+    pieces = compute_expression("tokens(' unicorn', model='bpe')", functions)
     assert len(made) + len(pieces) == len(" unicorn")
     assert set(made) >= {piece for piece in pieces if len(piece) > 1}
     with pytest.raises(ExpressionError, match="not make its tokens by merges"):
-        computed("merges('a')", functions)
+        compute_expression("merges('a')", functions)
     german, english = (
         len(tokenizer.encode(examples()[name]).ids) for name in ("German", "English")
     )
-    assert computed("times_as_many('German', model='bpe')", functions) == german / english
+    assert compute_expression("times_as_many('German', model='bpe')", functions) == german / english
     with pytest.raises(ExpressionError, match="Japanese"):
-        computed("times_as_many('Latin')", functions)
+        compute_expression("times_as_many('Latin')", functions)
     most = Counter[tuple[str, str]]()
     for word, times in split_words(passages()).items():
         for pair in pairwise(word):
             most[pair] += times
-    assert computed("learned_merges(1)", functions) == [
+    assert compute_expression("learned_merges(1)", functions) == [
         "".join(max(most, key=most.__getitem__)).replace("Ġ", "␣")
     ]

@@ -34,11 +34,11 @@ def test_the_last_answer_of_each_browser_before_the_result_counts(
             votes.show(QUESTION)
         is_counted = not votes.count(QUESTION, browser, answer)
         assert is_counted == (place < shown_after)
-    counted = votes.ballot(QUESTION).counted
+    counted = votes.ballot(QUESTION).counts
     assert dict(counted) == Counter(dict(answers[:shown_after]).values())
     counts = [count for _, count in counted]
     assert counts == sorted(counts, reverse=True)
-    assert votes.ballot(OTHER).counted == []
+    assert votes.ballot(OTHER).counts == []
 
 
 def test_a_question_that_is_asked_again_is_counted_anew() -> None:
@@ -47,7 +47,7 @@ def test_a_question_that_is_asked_again_is_counted_anew() -> None:
     assert "the result is shown already" in votes.count(QUESTION, "b", "4")
     votes.ask_again(QUESTION)
     assert not votes.count(QUESTION, "b", "4")
-    assert votes.ballot(QUESTION).counted == [("4", 1)]
+    assert votes.ballot(QUESTION).counts == [("4", 1)]
 
 
 def test_a_browser_without_cookies_has_no_voice_and_is_told_so() -> None:
@@ -57,7 +57,7 @@ def test_a_browser_without_cookies_has_no_voice_and_is_told_so() -> None:
 
 def test_more_than_a_thousand_browsers_are_counted() -> None:
     assert not any(votes.count(QUESTION, str(number), "yes") for number in range(2_500))
-    assert votes.ballot(QUESTION).counted == [("yes", 2_500)]
+    assert votes.ballot(QUESTION).counts == [("yes", 2_500)]
     assert not votes.ballot(QUESTION).is_full
 
 
@@ -70,7 +70,7 @@ def test_where_there_is_no_room_both_sides_are_told_and_what_was_counted_stays(
     assert votes.count(OTHER, "d", "no") == votes.FULL
     assert votes.ballot(OTHER).is_full
     assert not votes.count(QUESTION, "c", "no"), "who has a voice may change it"
-    assert votes.ballot(QUESTION).counted == [("yes", 2), ("no", 1)]
+    assert votes.ballot(QUESTION).counts == [("yes", 2), ("no", 1)]
     votes.ask_again(QUESTION)
     assert not votes.count(OTHER, "d", "no")
 

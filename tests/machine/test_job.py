@@ -33,13 +33,13 @@ def test_a_computation_is_found_by_its_key_with_its_value() -> None:
 
     begun = job.begin(("a", 1), "Adding", compute)
     assert ended(begun).state == "done"
-    assert job.found(("a", 1)) is begun
+    assert job.find_job(("a", 1)) is begun
     assert (begun.value, begun.result()) == (5, 5)
     assert begun.progress == (0.5, 1, 2, "half", "")
     assert job.begin(("a", 1), "Adding", compute) is begun
-    assert job.found(("a", 2)) is None
+    assert job.find_job(("a", 2)) is None
     job.forget(("a", 1))
-    assert job.found(("a", 1)) is None
+    assert job.find_job(("a", 1)) is None
 
 
 def test_it_stops_where_it_reports_and_keeps_what_is_ready() -> None:
@@ -83,7 +83,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(job, "_now", made)
+    monkeypatch.setattr(job, "_clock_time", made)
     return made
 
 
@@ -124,7 +124,7 @@ def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_oth
     seen, *others = [held(f"looked at {i}", go_on) for i in range(job.SLOTS.number)]
     go([seen, *others])
     clock.now = job.FORGOTTEN
-    assert job.found("looked at 0") is seen  # a page asks for it
+    assert job.find_job("looked at 0") is seen  # a page asks for it
     waiting = job.begin("wants a place", "Next", lambda: "ran")
     assert ended(waiting).value == "ran"
     assert [ended(one).state for one in others].count("stopped") == 1
@@ -188,7 +188,7 @@ def test_a_value_that_nobody_came_back_for_is_given_up(clock: Clock) -> None:
     assert ended(job.begin("left", "Left", nothing, slots=None, patience=5)).state == "done"
     clock.now = 5
     job.begin("another", "Another", nothing)
-    assert job.found("left") is None
+    assert job.find_job("left") is None
 
 
 def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() -> None:
@@ -272,7 +272,7 @@ def test_of_those_that_have_ended_the_last_ones_are_kept(monkeypatch: pytest.Mon
     for number in range(4):
         ended(job.begin(("kept", number), "Counting", nothing))
     job.begin("one more", "Counting", nothing)
-    assert [job.found(("kept", number)) is not None for number in range(4)] == [
+    assert [job.find_job(("kept", number)) is not None for number in range(4)] == [
         False,
         False,
         True,

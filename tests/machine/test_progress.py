@@ -20,7 +20,7 @@ from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.explaining.circuit import circuit
 from gptviz.interp.explaining.context_use import by_window, left_out
 from gptviz.interp.reading import next_token
-from gptviz.interp.reading.attention import read
+from gptviz.interp.reading.attention import read_attention
 from gptviz.interp.reading.lens import lens
 from gptviz.interp.reading.stream import stream
 from gptviz.interp.units.activity import observe
@@ -47,7 +47,7 @@ def _enough(now: Progress) -> None:
 
 def heard(compute: Callable[[], object]) -> list[Progress]:
     said: list[Progress] = []
-    with progress.listening(said.append):
+    with progress.listen_to(said.append):
         compute()
     return said
 
@@ -126,7 +126,7 @@ def test_the_share_never_falls_and_ends_with_the_whole(
 
 @pytest.mark.parametrize("what", LONG)
 def test_a_listener_ends_any_of_them(what: str) -> None:
-    with pytest.raises(_EnoughError), progress.listening(_enough):
+    with pytest.raises(_EnoughError), progress.listen_to(_enough):
         LONG[what](scrambled(tiny(n_layer=4)))
 
 
@@ -158,7 +158,7 @@ def test_each_step_of_an_iterator_is_told_and_whoever_takes_them_is_not_heard(of
             yield number
 
     def compute() -> None:
-        for number in progress.each(steps(), of, "step"):
+        for number in progress.report_each(steps(), of, "step"):
             taken.append(number)
             progress.report(1, 1, "taken")
 
@@ -174,9 +174,11 @@ def test_each_step_of_an_iterator_is_told_and_whoever_takes_them_is_not_heard(of
 
 def test_a_listener_ends_a_pass_between_two_blocks_and_the_next_pass_is_whole() -> None:
     model = scrambled(tiny(n_layer=3))
-    before = read(model, IDS)
+    before = read_attention(model, IDS)
 
-    with pytest.raises(_EnoughError), progress.listening(_enough):
-        read(model, IDS)
-    for one, other in zip(before.patterns.blocks, read(model, IDS).patterns.blocks, strict=True):
+    with pytest.raises(_EnoughError), progress.listen_to(_enough):
+        read_attention(model, IDS)
+    for one, other in zip(
+        before.patterns.blocks, read_attention(model, IDS).patterns.blocks, strict=True
+    ):
         np.testing.assert_array_equal(one, other)

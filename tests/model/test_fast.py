@@ -54,7 +54,7 @@ def test_a_model_that_is_built_or_opened_is_fast() -> None:
 def test_weights_lie_side_by_side_in_few_pieces_that_are_given_back_with_the_last_of_them() -> None:
     arena = Arena(4_096)
     tensors = [
-        arena.empty(shape, torch.float32).fill_(index)
+        arena.new_tensor(shape, torch.float32).fill_(index)
         for index, shape in enumerate([(3, 5), (7,), (40, 50), (0,), (2, 2)])
     ]
     # none lies on another

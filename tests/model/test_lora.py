@@ -78,8 +78,8 @@ def test_without_strength_and_without_training_it_is_the_base_to_the_bit(kind: s
     base = scrambled(KINDS[kind])
     merged = MergedTransformer(base, trained(base).adapter)
     assert not same(merged, base)
-    assert same(merged.at(0), base)
-    assert torch.equal(output(merged.at(0)), output(base))
+    assert same(merged.with_strength(0), base)
+    assert torch.equal(output(merged.with_strength(0)), output(base))
     fresh = AdaptedTransformer(base, every_matrix(base.config, 2))
     assert torch.equal(output(fresh), output(base))
     assert same(MergedTransformer(base, fresh.adapter), base)
@@ -90,7 +90,7 @@ def test_strength_goes_along_a_line_through_the_base_and_what_was_trained() -> N
     merged = MergedTransformer(base, trained(base).adapter)
     for name, one in merged.adapter.items():
         for strength in (-1.0, 0.5, 1.0, 2.0):
-            weight = merged.at(strength).get_parameter(f"{name}.weight")
+            weight = merged.with_strength(strength).get_parameter(f"{name}.weight")
             expected = base.get_parameter(f"{name}.weight") + strength * (one.b @ one.a)
             torch.testing.assert_close(weight, expected)
 

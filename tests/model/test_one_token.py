@@ -28,7 +28,7 @@ def steps(model: Transformer, length: int) -> list[tuple[Tensor, Tensor]]:
     caches = [model.new_cache(room=1) for _ in range(2)]
     for cache in caches:
         model(ids[:, :1], cache=cache)
-    step = OneToken.of(model, caches[0])
+    step = OneToken.for_model(model, caches[0])
     assert step is not None
     found = []
     for position in range(1, min(length, step.limit)):
@@ -41,7 +41,7 @@ def steps(model: Transformer, length: int) -> list[tuple[Tensor, Tensor]]:
 @tried(40, 300, config=families(mask="causal", **NO_SHORTCUTS))
 def test_it_gives_the_bits_of_a_pass_in_any_family(config: Config) -> None:
     if config.n_layer == 0:
-        assert OneToken.of(scrambled(config), scrambled(config).new_cache()) is None
+        assert OneToken.for_model(scrambled(config), scrambled(config).new_cache()) is None
         return
     assert all(torch.equal(mine, whole) for mine, whole in steps(scrambled(config), CONTEXT))
 
@@ -121,7 +121,7 @@ class Doubled(Tap):
         self.seen: dict[str, Tensor] = {}
         self.path = ""
 
-    def at(self, part: str) -> Tap:
+    def for_part(self, part: str) -> Tap:
         inner = Doubled()
         inner.seen = self.seen
         inner.path = f"{self.path}{part}."
@@ -142,7 +142,7 @@ def test_a_tap_sees_and_replaces_the_patterns_of_a_step_as_those_of_a_pass() -> 
     with torch.inference_mode():
         for cache in caches:
             model(ids[:, :3], cache=cache)
-        step = OneToken.of(model, caches[0])
+        step = OneToken.for_model(model, caches[0])
         assert step is not None
         assert torch.equal(
             step(ids[:, 3:], taps[0]), model(ids[:, 3:], cache=caches[1], tap=taps[1])
@@ -181,7 +181,7 @@ def test_one_thread_reads_a_small_model_and_all_of_them_a_larger_one(
         with torch.inference_mode():
             cache = model.new_cache()
             model(some_ids(2, batch=1), cache=cache)
-            step = OneToken.of(model, cache)
+            step = OneToken.for_model(model, cache)
             assert step is not None
             step(some_ids(1, batch=1), tap)
         assert (seen, torch.get_num_threads()) == ({expected}, 3)

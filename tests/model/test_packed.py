@@ -53,11 +53,11 @@ class Held:
         rows, groups, numbers = self.groups.q.shape
         return rows, groups * numbers
 
-    def read(self, rows: Tensor) -> Groups:
+    def read_rows(self, rows: Tensor) -> Groups:
         return Groups(*(each[rows] for each in self.groups))
 
     def is_finite(self, rows: Tensor) -> bool:
-        return bool(self.read(rows).numbers().isfinite().all())
+        return bool(self.read_rows(rows).numbers().isfinite().all())
 
 
 def held(rows: int, width: int, bits: int, group: int = GROUP, seed: int = 0) -> Held:
@@ -211,9 +211,9 @@ def test_laying_out_opening_and_multiplying_import_nothing_that_pytorch_has_for_
     code = (
         "import sys, torch; from tests.model.test_packed import held, prepared, Packed, "
         "times_packed;"
-        "from gptviz.model import PRESETS, changed, parameter_count;"
+        "from gptviz.model import PRESETS, change_config, parameter_count;"
         "from gptviz.model.parts.positions import POSITIONS;"
-        "kinds = [changed(PRESETS['ladder'], positions=kind) for kind in POSITIONS];"
+        "kinds = [change_config(PRESETS['ladder'], positions=kind) for kind in POSITIONS];"
         "[parameter_count(config) for config in (*PRESETS.values(), *kinds)];"
         "assert 'torch._dynamo' not in sys.modules;"
         "packed = prepared(torch.cat([Packed([held(16, 64, 4)])[torch.arange(16)], "

@@ -15,7 +15,14 @@ from gptviz.interp.trace import run
 from gptviz.model import Transformer
 from gptviz.model.builder import lay_out
 from gptviz.model.fast import HAS_LARGE_PAGES, LINE
-from gptviz.model.precision import AT_ONCE, PRECISIONS, are_finite, in_float32, place, said
+from gptviz.model.precision import (
+    AT_ONCE,
+    PRECISIONS,
+    are_finite,
+    describe_types,
+    in_float32,
+    place,
+)
 from tests.tiny import scrambled, some_ids, tiny
 
 WIDE: dict[str, Any] = {
@@ -108,7 +115,7 @@ def test_short_weights_stay_short_in_memory_and_give_the_numbers_of_float32(
             parameter.copy_(parameter.to(stored))
     short = opened(model, "float32", stored)
     torch.testing.assert_close(outputs(short), outputs(model), rtol=1e-5, atol=1e-5)
-    assert said(short) == f"{str(stored).removeprefix('torch.')}, multiplied in float32"
+    assert describe_types(short) == f"{str(stored).removeprefix('torch.')}, multiplied in float32"
     assert short.head.unembed.weight is short.embed.weight
     kept = {
         name: parameter.nbytes

@@ -9,7 +9,16 @@ import torch
 from hypothesis import example, given, settings
 from torch.overrides import TorchFunctionMode
 
-from gptviz.model import PRESETS, RUNGS, Config, build, changed, describe, parameter_count, preset
+from gptviz.model import (
+    PRESETS,
+    RUNGS,
+    Config,
+    build,
+    change_config,
+    describe,
+    parameter_count,
+    preset,
+)
 from tests.tiny import families, tiny
 
 
@@ -193,20 +202,20 @@ def test_a_preset_changed_in_width_gets_the_head_and_mlp_sizes_of_the_new_width(
 
 def test_a_change_leaves_alone_what_it_does_not_name() -> None:
     config = tiny(d_head=5, d_mlp=7)
-    assert changed(config) == config
-    deeper = changed(config, n_layer=5)
+    assert change_config(config) == config
+    deeper = change_config(config, n_layer=5)
     assert deeper.to_dict() == config.to_dict() | {"n_layer": 5}
-    assert changed(config, d_model=24, d_head=5, d_mlp=7).to_dict() == config.to_dict() | {
+    assert change_config(config, d_model=24, d_head=5, d_mlp=7).to_dict() == config.to_dict() | {
         "d_model": 24
     }
-    assert changed(tiny(d_mlp=0), d_model=24).d_mlp == 0
+    assert change_config(tiny(d_mlp=0), d_model=24).d_mlp == 0
     assert (
-        changed(tiny(), n_head=2, d_model=24).to_dict()
+        change_config(tiny(), n_head=2, d_model=24).to_dict()
         == tiny(n_head=2, d_model=24, d_head=12, d_mlp=96).to_dict()
     )
     with pytest.raises(
         ValueError, match="unknown config field 'layers'; there are vocab_size, .*dropout"
     ):
-        changed(config, layers=3)
+        change_config(config, layers=3)
     with pytest.raises(ValueError, match="d_model 12 does not divide into n_head 5 heads"):
-        changed(tiny(), n_head=5)
+        change_config(tiny(), n_head=5)

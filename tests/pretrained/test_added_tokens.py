@@ -12,7 +12,7 @@ import pytest
 
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.sources.folder_tokens import FolderTokens
-from gptviz.pretrained.sources.source import fitted
+from gptviz.pretrained.sources.source import fit_tokenizer
 from gptviz.text import BPETokenizer
 from tests.pretrained.test_tokens import written
 from tests.text.sentencepieces import GEMMA, LLAMA, trained
@@ -167,7 +167,7 @@ def test_pieces_of_a_llama(legacy: bool | None, more: dict[str, Any], tmp_path: 
     )
     is_read_as_in_transformers(tmp_path)
     found = FolderTokens(tmp_path)
-    assert found.ends(None, found.tokenizer()) == (2 if more.get("eos_token") else 600,)
+    assert found.end_tokens(None, found.tokenizer()) == (2 if more.get("eos_token") else 600,)
 
 
 def test_pieces_of_a_gemma(tmp_path: Path) -> None:
@@ -291,17 +291,17 @@ def test_an_added_token_that_the_model_has_no_row_for_is_read_as_text() -> None:
     plain = BPETokenizer.learn("to be or not to be", 260)
     added = plain.with_tokens([{"content": "[PAD]", **ADDED}])
     assert added.encode("[PAD]").ids == [260]
-    found, notes = fitted(added, 260)
+    found, notes = fit_tokenizer(added, 260)
     assert found.encode("[PAD]").ids == plain.encode("[PAD]").ids
     assert "[PAD]" in notes[0]
     with pytest.raises(
         ImportRefusedError, match="the tokenizer has 261 tokens, the model 259 rows"
     ):
-        fitted(added, 259)
+        fit_tokenizer(added, 259)
     with pytest.raises(
         ImportRefusedError, match="the tokenizer has 261 tokens, the model 260 rows"
     ):
-        fitted(added.framed([260]), 260)  # it stands before every text
+        fit_tokenizer(added.with_frame([260]), 260)  # it stands before every text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from gptviz.model import parameter_count
 from gptviz.pretrained.families import FAMILIES, ImportRefusedError
-from gptviz.pretrained.sources.folder import described, outline_of
+from gptviz.pretrained.sources.folder import describe_config, outline_of
 from gptviz.pretrained.sources.gguf import GGUF
 from tests.pretrained.test_families import CONTEXT, MODELS, NEAR, theirs
 
@@ -76,7 +76,7 @@ def with_value(fields: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
 def refusal(fields: dict[str, Any]) -> str | None:
     """Why a config is refused, None if it is opened."""
     try:
-        family, given = described(fields)
+        family, given = describe_config(fields)
         parameter_count(outline_of(fields).config)
         family.labels(given)
     except ImportRefusedError as error:
@@ -213,7 +213,7 @@ def test_a_header_of_gguf_with_any_value_is_opened_or_refused_in_a_line(
             changed = GGUF(path)
             changed.__dict__["_setting"] = {**sound, name: value}.get
             try:
-                changed.opened()
+                changed.describe_model()
             except ImportRefusedError as error:
                 assert str(error).startswith("model.gguf: "), error
                 assert "\n" not in str(error)

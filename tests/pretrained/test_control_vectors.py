@@ -51,15 +51,15 @@ def test_a_vector_of_zeros_adds_nothing_and_one_of_no_numbers_is_refused(tmp_pat
     some = np.ones(12, np.float32)
     none = np.zeros(12, np.float32)
     path = written(tmp_path / "a.gguf", direction_1=none, direction_2=some)
-    assert {block: each.tolist() for block, each in control_vectors.read(path).items()} == {
+    assert {block: each.tolist() for block, each in control_vectors.read_vectors(path).items()} == {
         2: [1.0] * 12
     }
     with pytest.raises(ValueError, match="adds nothing to the stream: all its numbers are 0"):
-        control_vectors.read(written(tmp_path / "b.gguf", direction_1=none))
+        control_vectors.read_vectors(written(tmp_path / "b.gguf", direction_1=none))
     for value in (np.nan, np.inf):
         odd = written(tmp_path / "c.gguf", direction_1=some, direction_2=some * value)
         with pytest.raises(ValueError, match=r"direction\.2 holds values that are not numbers"):
-            control_vectors.read(odd)
+            control_vectors.read_vectors(odd)
 
 
 def test_a_block_has_one_vector(tmp_path: Path) -> None:
@@ -67,13 +67,13 @@ def test_a_block_has_one_vector(tmp_path: Path) -> None:
     some = np.ones(12, np.float32)
     path = written(tmp_path / "a.gguf", direction_1=some, direction_01=some)
     with pytest.raises(ValueError, match=r"two vectors for block 1: see direction\.01"):
-        control_vectors.read(path)
+        control_vectors.read_vectors(path)
 
 
 def test_a_file_of_the_library_is_read_and_ours_is_read_by_it(tmp_path: Path) -> None:
     vectors = {block: np.arange(12, dtype=np.float32) + block for block in (1, 11)}
     path = written(tmp_path / "happy.gguf", direction_1=vectors[1], direction_11=vectors[11])
-    found = control_vectors.read(path)
+    found = control_vectors.read_vectors(path)
     assert {block: vector.tolist() for block, vector in found.items()} == {
         k: v.tolist() for k, v in vectors.items()
     }
@@ -101,12 +101,12 @@ def test_what_is_no_control_vector_is_refused(tmp_path: Path) -> None:
     for why, path in wrong.items():
         message = "'blk.1'" if why == "names" else "is no control vector"
         with pytest.raises(ValueError, match=message):
-            control_vectors.read(path)
+            control_vectors.read_vectors(path)
     (tmp_path / "cut.gguf").write_bytes(wrong["names"].read_bytes()[:60])
     with pytest.raises(ValueError, match="no GGUF file, or cut"):
-        control_vectors.read(tmp_path / "cut.gguf")
+        control_vectors.read_vectors(tmp_path / "cut.gguf")
     with pytest.raises(OSError, match="folder"):
-        control_vectors.read(tmp_path)
+        control_vectors.read_vectors(tmp_path)
 
 
 def test_a_direction_goes_through_a_file_and_acts_as_before(

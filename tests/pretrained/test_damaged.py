@@ -234,10 +234,12 @@ def test_a_gguf_file_that_is_cut_names_the_tensor_and_one_that_is_too_long_says_
     with replaced(sound["gguf"], content + b"x" * 1000) as path:
         assert any(
             "Its last 1,000 bytes belong to no tensor" in note
-            for note in source_at(path).opened().notes
+            for note in source_at(path).describe_model().notes
         )
     with replaced(sound["gguf"], content) as path:
-        assert not any("belong to no tensor" in note for note in source_at(path).opened().notes)
+        assert not any(
+            "belong to no tensor" in note for note in source_at(path).describe_model().notes
+        )
 
 
 NAME = "model.norm.weight"

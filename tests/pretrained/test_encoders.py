@@ -64,8 +64,8 @@ def test_labels_have_the_names_that_the_config_gives_them(kind: str, tmp_path: P
     named, unnamed = (theirs(kind, sizes) for sizes in MODELS[kind])
     named.save_pretrained(tmp_path / "named")
     unnamed.save_pretrained(tmp_path / "unnamed")
-    assert source_at(tmp_path / "named").opened().labels == ("dull", "fair", "good")
-    assert source_at(tmp_path / "unnamed").opened().labels == ("LABEL_0", "LABEL_1")
+    assert source_at(tmp_path / "named").describe_model().labels == ("dull", "fair", "good")
+    assert source_at(tmp_path / "unnamed").describe_model().labels == ("LABEL_0", "LABEL_1")
 
 
 PIECES = "the film was good bad un ##believ ##able . , ! é ##s 映 画"
@@ -116,7 +116,7 @@ def test_a_text_is_read_as_transformers_reads_it_and_cut_where_it_cuts(
         theirs("bert", MODELS["bert"][0]).save_pretrained(tmp_path / "new")
         folder = tmp_path / "new"
         assert not (folder / "vocab.txt").exists()
-    tokenizer = source_at(folder).opened().tokenizer
+    tokenizer = source_at(folder).describe_model().tokenizer
     assert tokenizer.vocab_size == VOCAB
     for text in TEXTS:
         found = tokenizer.encode(text).ids
@@ -126,7 +126,7 @@ def test_a_text_is_read_as_transformers_reads_it_and_cut_where_it_cuts(
 
 
 def test_a_word_that_the_vocabulary_lacks_is_said_with_what_is_read_instead(tmp_path: Path) -> None:
-    found = source_at(described(tmp_path)).opened().tokenizer.encode("an unheard film")
+    found = source_at(described(tmp_path)).describe_model().tokenizer.encode("an unheard film")
     assert [(one.position, one.character, one.instead) for one in found.unknown] == [
         (1, "an", "[UNK]"),
         (2, "unheard", "[UNK]"),
@@ -139,7 +139,7 @@ def test_a_word_that_the_vocabulary_lacks_is_said_with_what_is_read_instead(tmp_
 def test_a_vocabulary_without_its_special_tokens_is_refused(content: str, tmp_path: Path) -> None:
     (described(tmp_path) / "vocab.txt").write_text(content)
     with pytest.raises(ImportRefusedError, match=r"vocab\.txt"):
-        source_at(tmp_path).opened()
+        source_at(tmp_path).describe_model()
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)

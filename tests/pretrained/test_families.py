@@ -269,7 +269,7 @@ def theirs(kind: str, sizes: dict[str, Any], seed: int = 0) -> Any:
 def opened(path: Path) -> Transformer:
     """What other programs keep there, as a model of ours."""
     source = source_at(path)
-    return with_weights(source, source.opened().config).eval()
+    return with_weights(source, source.describe_model().config).eval()
 
 
 def ours(model: Any, folder: Path) -> Transformer:
@@ -404,7 +404,7 @@ def test_what_was_opened_and_is_written_again_is_the_same_model_there(
 ) -> None:
     model = theirs(kind, sizes)
     mine = ours(model, tmp_path / "given")
-    known = source_at(tmp_path / "given").opened()
+    known = source_at(tmp_path / "given").describe_model()
     (tmp_path / "written").mkdir()
     write_transformers(
         written(mine, family=known.family, labels=known.labels), tmp_path / "written"
@@ -504,7 +504,7 @@ def test_what_has_no_part_is_refused_and_named(
     sound = {"model_type": kind, "vocab_size": VOCAB, **MODELS.get(str(kind), [{}])[0]}
     (tmp_path / "config.json").write_text(json.dumps(sound | fields))
     with pytest.raises(ImportRefusedError, match=words) as refused:
-        source_at(tmp_path).opened()
+        source_at(tmp_path).describe_model()
     assert "\n" not in str(refused.value)
 
 
@@ -771,6 +771,6 @@ def test_windows_of_a_mixture_of_qwen_2_are_those_that_its_config_lists(tmp_path
     }
     listed = {"layer_types": ["full_attention", "sliding_attention", "full_attention"]}
     config = FAMILIES["qwen2_moe"].config(Given(fields | listed, "Qwen 2 MoE"))
-    assert [config.windowed(block) for block in range(3)] == [False, True, False]
+    assert [config.has_window(block) for block in range(3)] == [False, True, False]
     with pytest.raises(ImportRefusedError, match="use_sliding_window is True"):
         FAMILIES["qwen2_moe"].config(Given(fields, "Qwen 2 MoE"))

@@ -143,7 +143,7 @@ def test_a_field_changes_what_is_computed_as_in_transformers_or_is_refused(
         if key not in computed:
             try:
                 source = source_at(tmp_path)
-                mine = with_weights(source, source.opened().config)
+                mine = with_weights(source, source.describe_model().config)
                 with torch.inference_mode():
                     computed[key] = mine(*read(kind)[0])
             except ValueError:  # its tensors do not fit, or its context is too short

@@ -14,7 +14,7 @@ import torch
 from gptviz.model import Transformer, parameter_count
 from gptviz.model.packed import Packed
 from gptviz.model.parts.part import Linear
-from gptviz.model.precision import bytes_in_memory, exactly, rounds, said
+from gptviz.model.precision import bytes_in_memory, describe_types, exact_twin, rounds
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at, with_weights
 from gptviz.pretrained.sources.gguf_blocks import KINDS, OpenFile, blocks_of
@@ -141,7 +141,7 @@ def test_each_quantisation_has_the_logits_of_its_own_weights(
                 back = gguf.dequantize(gguf.quantize(np.ascontiguousarray(rows), kind), kind)
                 tensor.copy_(torch.from_numpy(unpermuted(back, heads) if heads else back))
     same_logits(opened(tmp_path / "a.gguf"), model)
-    assert kind.name in source_at(tmp_path / "a.gguf").opened().notes[-1]
+    assert kind.name in source_at(tmp_path / "a.gguf").describe_model().notes[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,7 +162,7 @@ def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path
     blocks = blocks_of(OpenFile(tmp_path / "a"), len(b"before"), (rows, width), kind)
     assert blocks is not None
     assert (made.numbers, made.size) == gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
-    assert blocks.read(torch.arange(1)).q.shape == (1, width // made.group, made.group)
+    assert blocks.read_rows(torch.arange(1)).q.shape == (1, width // made.group, made.group)
     for some in (
         torch.arange(rows),
         torch.arange(3, 9),
@@ -170,7 +170,7 @@ def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path
         torch.tensor([39, 0]),
         torch.tensor([5]),
     ):
-        assert np.array_equal(blocks.read(some).numbers().numpy(), numbers[some.numpy()])
+        assert np.array_equal(blocks.read_rows(some).numbers().numpy(), numbers[some.numpy()])
     assert blocks.is_finite(torch.arange(rows))
     data[-1, scales] = np.array([np.inf, np.nan], np.float16).view(np.uint8)[
         : scales.stop - scales.start
@@ -243,7 +243,7 @@ def test_experts_of_few_bits_stay_so_and_have_the_numbers_of_their_part_of_the_s
             assert torch.equal(mine.float(), exact.get_parameter(name)), name
     ids = some_ids(20, vocab=31)
     with torch.inference_mode():
-        torch.testing.assert_close(exactly(stored)(ids), exact(ids), rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(exact_twin(stored)(ids), exact(ids), rtol=1e-3, atol=1e-3)
 
 
 def test_a_stack_of_another_number_of_experts_is_refused(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ PACKED = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16, "n_embd": 
 def as_stored(path: Path) -> Transformer:
     """The model with its weights as they are in the file."""
     source = source_at(path)
-    return with_weights(source, source.opened().config, precision="stored").eval()
+    return with_weights(source, source.describe_model().config, precision="stored").eval()
 
 
 @pytest.mark.parametrize("to", ["Q4_0", "Q5_1", "Q8_0"])
@@ -288,14 +288,14 @@ def test_matrices_of_each_family_stay_at_their_bits_and_give_the_logits_of_float
         stored.named_parameters(), exact.parameters(), strict=True
     ):
         assert torch.equal(mine.float(), theirs_exact), name
-    assert to in said(stored)
+    assert to in describe_types(stored)
     assert rounds(stored)
     ids = some_ids(20, vocab=31)
     with torch.inference_mode():
         found = stored(ids)
         expected = exact(ids)
-        assert torch.equal(exactly(stored)(ids).argmax(-1), expected.argmax(-1))
-        torch.testing.assert_close(exactly(stored)(ids), expected, rtol=1e-3, atol=1e-3)
+        assert torch.equal(exact_twin(stored)(ids).argmax(-1), expected.argmax(-1))
+        torch.testing.assert_close(exact_twin(stored)(ids), expected, rtol=1e-3, atol=1e-3)
     spread = (expected - expected.mean(-1, keepdim=True)).square().mean().sqrt()
     # What a product is rounded by grows on the way through blocks of random weights.
     assert 0 < (found - expected).square().mean().sqrt() < 0.1 * spread
@@ -464,7 +464,7 @@ def test_a_list_that_claims_too_much_is_refused(
     data[at + place : at + place + 8] = content.to_bytes(8, "little")
     (tmp_path / "a.gguf").write_bytes(data)
     with pytest.raises(ImportRefusedError, match=rf"a\.gguf .*{words}"):
-        source_at(tmp_path / "a.gguf").opened()
+        source_at(tmp_path / "a.gguf").describe_model()
 
 
 def test_a_list_of_millions_of_small_numbers_is_not_read(tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_a_list_of_millions_of_small_numbers_is_not_read(tmp_path: Path) -> None
     many = kind + (4_000_001).to_bytes(8, "little") + bytes(4_000_001)
     (tmp_path / "a.gguf").write_bytes(data[:at] + many)
     with pytest.raises(ImportRefusedError, match="4,000,001 entries, and 4,000,000 are the most"):
-        source_at(tmp_path / "a.gguf").opened()
+        source_at(tmp_path / "a.gguf").describe_model()
 
 
 def test_a_gguf_file_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gptviz.interp.changing.edits import edited, edits
+from gptviz.interp.changing.edits import edit_model, edits
 from gptviz.model import Config, Transformer
 from gptviz.pretrained.families import FAMILIES, Given
 from gptviz.pretrained.families.expressing import NotExpressibleError
@@ -117,7 +117,7 @@ def written(
 
 def read(path: Path) -> Transformer:
     source = source_at(path)
-    return with_weights(source, source.opened().config)
+    return with_weights(source, source.describe_model().config)
 
 
 def logits(model: Transformer) -> Tensor:
@@ -168,7 +168,7 @@ def test_matrices_are_kept_as_the_library_keeps_them_and_all_else_in_float32(
     # The page Size and cost shows what this file computes: its edit keeps the same matrices in the
     # same way.
     found = logits(read(tmp_path / "a.gguf"))
-    twin = model if kind == "F16" else edited(model, edits([f"weights={kind}"], model.config))
+    twin = model if kind == "F16" else edit_model(model, edits([f"weights={kind}"], model.config))
     torch.testing.assert_close(found, logits(twin), atol=1e-5, rtol=1e-5)
 
 
@@ -190,7 +190,7 @@ def test_the_header_says_what_llama_cpp_needs(tmp_path: Path) -> None:
     assert found["tokenizer.ggml.bos_token_id"] == CHARACTERS.encode("a").ids[0]
     assert found["general.file_type"] == gguf.LlamaFileType.MOSTLY_Q8_0
     assert "tokenizer.ggml.merges" in found
-    opened = source_at(tmp_path / "a.gguf").opened()
+    opened = source_at(tmp_path / "a.gguf").describe_model()
     assert (opened.ends, opened.licence) == ((3, 4), "mit")
     assert opened.chat is not None
     assert opened.chat.template == chat.template
@@ -204,7 +204,7 @@ def test_a_model_without_an_end_ends_a_text_with_a_token_that_no_text_has(
     tokenizer = TOKENIZERS[name]
     model, title = of_family("gpt2", GPT2 | {"vocab_size": tokenizer.vocab_size})
     write_gguf(written(model, title, tokenizer), tmp_path / "a.gguf")
-    ends = source_at(tmp_path / "a.gguf").opened().ends
+    ends = source_at(tmp_path / "a.gguf").describe_model().ends
     if name == "learned":
         assert [tokenizer.label(end) for end in ends] == ["<FF>"]
     else:
@@ -229,7 +229,7 @@ def test_a_tokenizer_reads_texts_as_before(name: str, tmp_path: Path) -> None:
     tokenizer = TOKENIZERS[name]
     model, title = of_family("gpt2", GPT2 | {"vocab_size": tokenizer.vocab_size})
     write_gguf(written(model, title, tokenizer), tmp_path / "a.gguf")
-    opened = source_at(tmp_path / "a.gguf").opened()
+    opened = source_at(tmp_path / "a.gguf").describe_model()
     texts = ["the fox", "a dog\n jumps,  over!", "O", " leading"]
     texts += [] if name == "characters" else ["naïve — 日本", "12 + 345\t"]
     for text in texts:
@@ -346,7 +346,10 @@ def test_a_vocabulary_that_merges_nothing_has_one_merge_that_never_happens(tmp_p
     tokens = gguf.GGUFReader(tmp_path / "a.gguf").fields["tokenizer.ggml.tokens"].contents()
     assert left not in tokens
     assert right not in tokens
-    assert source_at(tmp_path / "a.gguf").opened().tokenizer.vocab_size == CHARACTERS.vocab_size
+    assert (
+        source_at(tmp_path / "a.gguf").describe_model().tokenizer.vocab_size
+        == CHARACTERS.vocab_size
+    )
 
 
 def test_user_defined_pieces_are_written_with_the_space_that_llama_cpp_looks_for() -> None:

@@ -67,15 +67,17 @@ def test_what_the_hub_has_is_said_before_anything_is_written(
         "model.safetensors",
     }
     assert {file.path for file in offer.files} == needed
-    assert offer.size == offer.missing == sum((folder / name).stat().st_size for name in needed)
+    assert (
+        offer.size == offer.missing_bytes == sum((folder / name).stat().st_size for name in needed)
+    )
     assert (offer.licence, offer.fields["model_type"]) == ("apache-2.0", "llama")
     assert not (tmp_path / "hub").exists()
 
 
 def test_only_what_is_needed_is_fetched_and_never_code(server: FakeHub, folder: Path) -> None:
     seen: list[progress.Progress] = []
-    with progress.listening(seen.append):
-        place = hub.fetched(NAME)
+    with progress.listen_to(seen.append):
+        place = hub.fetch_model(NAME)
     assert {path.name for path in place.iterdir()} == {
         *(
             "config.json",
@@ -88,13 +90,13 @@ def test_only_what_is_needed_is_fetched_and_never_code(server: FakeHub, folder: 
     assert weights(place) == weights(folder)
     assert [one.done for one in seen] == sorted(one.done for one in seen)
     assert seen[-1].done == seen[-1].of == hub.look_up(NAME).size
-    assert hub.look_up(NAME).missing == 0
+    assert hub.look_up(NAME).missing_bytes == 0
 
 
 def test_what_is_in_the_cache_is_opened_without_a_question_to_the_hub(server: FakeHub) -> None:
-    first = hub.fetched(NAME)
+    first = hub.fetch_model(NAME)
     server.asked.clear()
-    assert hub.fetched(NAME) == first
+    assert hub.fetch_model(NAME) == first
     assert server.asked == []
 
 
@@ -102,7 +104,7 @@ def test_a_connection_that_breaks_is_opened_again_at_the_byte_where_it_broke(
     server: FakeHub, folder: Path
 ) -> None:
     server.cut = 3_000
-    assert weights(hub.fetched(NAME)) == weights(folder)
+    assert weights(hub.fetch_model(NAME)) == weights(folder)
     asked = [
         range_
         for method, path, range_ in server.asked
@@ -123,13 +125,13 @@ def test_a_download_that_was_stopped_is_gone_on_with_and_until_then_nothing_is_l
         if far.done >= before + 2_000:
             raise StoppedError
 
-    with pytest.raises(StoppedError), progress.listening(stop):
-        hub.fetched(NAME)
+    with pytest.raises(StoppedError), progress.listen_to(stop):
+        hub.fetch_model(NAME)
     assert [part.stat().st_size for part in parts(tmp_path)] == [2_000]
-    assert hub.cached(NAME) is None
+    assert hub.cached_path(NAME) is None
     assert not list((tmp_path / "hub").rglob("snapshots"))
-    assert hub.look_up(NAME).missing == len(weights(folder)) - 2_000
-    assert weights(hub.fetched(NAME)) == weights(folder)
+    assert hub.look_up(NAME).missing_bytes == len(weights(folder)) - 2_000
+    assert weights(hub.fetch_model(NAME)) == weights(folder)
     assert [
         r for m, path, r in server.asked if m == "GET" and path.endswith("model.safetensors")
     ] == [None, "bytes=2000-"]
@@ -171,10 +173,10 @@ def test_a_full_disk_is_said_before_or_when_it_happens_and_the_download_goes_on_
         ImportRefusedError,
         match="the disk of .* was full .*: free some space, then open the model again",
     )
-    with refused as caught, progress.listening(full):
+    with refused as caught, progress.listen_to(full):
         hub.fetch(offer)
     assert "\n" not in str(caught.value)
-    assert hub.cached(NAME) is None
+    assert hub.cached_path(NAME) is None
     assert weights(hub.fetch(offer)) == weights(folder)
 
 
@@ -209,7 +211,7 @@ def test_what_the_hub_refuses_is_said_in_one_line(
     server.add("someone/secret", folder)
     server.refused["someone/secret"] = answer
     with pytest.raises(ImportRefusedError) as caught:
-        hub.fetched("someone/secret")
+        hub.fetch_model("someone/secret")
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "hub").exists()
@@ -220,14 +222,14 @@ def test_without_network_what_was_fetched_opens_and_the_rest_is_said(
 ) -> None:
     from huggingface_hub import constants
 
-    place = hub.fetched(NAME)
+    place = hub.fetch_model(NAME)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
-    assert hub.fetched(NAME) == place
+    assert hub.fetch_model(NAME) == place
     with pytest.raises(
         ImportRefusedError,
         match="someone/other is not in the cache .*, and the hub cannot be reached .*: fetch it",
     ):
-        hub.fetched("someone/other")
+        hub.fetch_model("someone/other")
     with pytest.raises(ImportRefusedError, match="the hub cannot be reached"):
         hub.search("tiny")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -235,7 +237,7 @@ def test_without_network_what_was_fetched_opens_and_the_rest_is_said(
         ImportRefusedError,
         match="someone/other is not in the cache .*, and the hub may not be asked .HF_HUB_OFFLINE",
     ):
-        hub.fetched("someone/other")
+        hub.fetch_model("someone/other")
 
 
 def test_what_another_program_left_in_the_cache_opens_without_network_though_parts_of_it_are_missing(
@@ -249,7 +251,7 @@ def test_what_another_program_left_in_the_cache_opens_without_network_though_par
     theirs("llama", GROUPED).save_pretrained(kept / "snapshots" / ("0" * 40))
     (kept / "refs").mkdir()
     (kept / "refs" / "main").write_text("0" * 40)
-    place = hub.fetched(NAME)
+    place = hub.fetch_model(NAME)
     assert place == kept / "snapshots" / ("0" * 40)
     # there is no tokenizer, which would be fetched if there were network
     assert not hub.is_whole(place)
@@ -261,7 +263,7 @@ def test_weights_in_parts_are_fetched_with_their_index(server: FakeHub, folder: 
         json.dumps({"weight_map": {"a": "model-00001-of-00001.safetensors"}})
     )
     server.add(NAME, folder)
-    place = hub.fetched(NAME)
+    place = hub.fetch_model(NAME)
     names = {path.name for path in place.iterdir()}
     assert {"model.safetensors.index.json", "model-00001-of-00001.safetensors"} <= names
     assert "pytorch_model.bin" not in names
@@ -276,17 +278,17 @@ def test_a_gguf_file_of_a_repository_is_fetched_by_its_own_name(server: FakeHub)
         "README.md": b"text",
         "big.gguf": b"GGUF",
     }
-    place = hub.fetched("someone/files/small.Q4_0.gguf")
+    place = hub.fetch_model("someone/files/small.Q4_0.gguf")
     assert place.name == "small.Q4_0.gguf"
     assert place.stat().st_size == 6_004
-    assert hub.fetched("someone/files/small.Q4_0.gguf") == place
+    assert hub.fetch_model("someone/files/small.Q4_0.gguf") == place
     with pytest.raises(
         ImportRefusedError,
         match="has only GGUF files: give the name of one with it, as someone/files/big.gguf",
     ):
-        hub.fetched("someone/files")
+        hub.fetch_model("someone/files")
     with pytest.raises(ImportRefusedError, match="has no file none.gguf: it has big.gguf, small"):
-        hub.fetched("someone/files/none.gguf")
+        hub.fetch_model("someone/files/none.gguf")
 
 
 def test_a_part_of_a_gguf_file_is_refused_before_it_is_fetched(
@@ -296,9 +298,9 @@ def test_a_part_of_a_gguf_file_is_refused_before_it_is_fetched(
     server.repositories["someone/parts"] = dict.fromkeys(files, b"GGUF")
     for number, name in enumerate(files[:2], 1):
         with pytest.raises(ImportRefusedError, match=rf"{name} is part {number} of 2 of a model"):
-            hub.fetched(f"someone/parts/{name}")
+            hub.fetch_model(f"someone/parts/{name}")
     assert not (tmp_path / "hub").exists()
-    assert hub.fetched(f"someone/parts/{files[2]}").name == files[2]
+    assert hub.fetch_model(f"someone/parts/{files[2]}").name == files[2]
 
 
 def test_a_search_gives_models_of_the_families_that_open(server: FakeHub, folder: Path) -> None:

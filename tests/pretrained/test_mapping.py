@@ -22,8 +22,8 @@ from gptviz.__main__ import main
 from gptviz.model import Config, Transformer, preset
 from gptviz.model.builder import parameter_shapes
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import reference, referred, source_at, with_weights
-from gptviz.pretrained.sources.drafting import drafted
+from gptviz.pretrained.opening import reference, source_at, source_from_reference, with_weights
+from gptviz.pretrained.sources.drafting import draft_mapping
 from gptviz.pretrained.sources.mapped import Mapped
 from gptviz.pretrained.sources.mapping import (
     MatchRow,
@@ -109,7 +109,7 @@ def course() -> CourseGPT:
 
 def mapped(path: Path, mapping: dict[str, Any]) -> Transformer:
     source = source_at(path, {"mapping": mapping})
-    return with_weights(source, source.opened().config).eval()
+    return with_weights(source, source.describe_model().config).eval()
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
@@ -123,7 +123,7 @@ def test_the_gpt_of_a_course_opens_with_the_mapping_that_is_drafted_for_it(
     source = source_at(path)
     assert isinstance(source, Mapped)
     draft = source.draft()
-    assert draft.unknown == []
+    assert draft.unknown_fields == []
     assert draft.config["n_head"] == HEADS
     same_logits(mapped(path, draft.as_json()), course)
 
@@ -167,7 +167,9 @@ def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> No
     model = theirs(kind, MODELS[kind][0])
     tensors = model.state_dict()
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    draft = drafted(shapes, lambda one, other: tensors[one].data_ptr() == tensors[other].data_ptr())
+    draft = draft_mapping(
+        shapes, lambda one, other: tensors[one].data_ptr() == tensors[other].data_ptr()
+    )
     config = model.config
     keys = getattr(config, "num_key_value_heads", None)
     size = getattr(config, "head_dim", None)
@@ -178,14 +180,14 @@ def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> No
         "d_head": size,
     }
     mapping = draft.as_json()
-    mapping["config"] |= {name: told[name] for name in draft.unknown}
+    mapping["config"] |= {name: told[name] for name in draft.unknown_fields}
     assert complaint(match_rows(mapping_of(mapping), shapes)) is None
 
 
 @pytest.mark.parametrize("name", ["generator", "shakespeare", "llama-tiny", "neox-tiny", "bpe"])
 def test_a_draft_knows_our_own_names(name: str) -> None:
     shapes = parameter_shapes(preset(name))
-    mapping = drafted(shapes).as_json()
+    mapping = draft_mapping(shapes).as_json()
     mapping["config"] |= {
         field: getattr(preset(name), field)
         for field, value in mapping["config"].items()
@@ -221,7 +223,7 @@ def test_a_draft_knows_names_with_underscores_and_shifts_and_says_which_tensors_
     shapes = outside | {
         f"trf_blocks.{i}.{name}": shape for i in range(BLOCKS) for name, shape in block.items()
     }
-    draft = drafted(shapes)
+    draft = draft_mapping(shapes)
     mapping = draft.as_json()
     mapping["config"] |= {"n_head": HEADS}
     assert complaint(match_rows(mapping_of(mapping), shapes)) is None
@@ -229,7 +231,7 @@ def test_a_draft_knows_names_with_underscores_and_shifts_and_says_which_tensors_
         "stack": [f"trf_blocks.{{}}.att.W_{kind}.weight" for kind in ("query", "key", "value")]
     }
     assert not draft.left
-    odd = drafted(shapes | {f"trf_blocks.{i}.extra.weight": (3,) for i in range(BLOCKS)})
+    odd = draft_mapping(shapes | {f"trf_blocks.{i}.extra.weight": (3,) for i in range(BLOCKS)})
     assert "These tensors have no line: trf_blocks.{}.extra.weight." in odd.remarks()
 
 
@@ -276,7 +278,7 @@ def test_every_operation_undoes_what_was_done_to_the_tensors(
     )
     for name in parameter_shapes(config):
         torch.testing.assert_close(
-            mapping.made(name, stored.__getitem__), dict(model.named_parameters())[name]
+            mapping.make_parameter(name, stored.__getitem__), dict(model.named_parameters())[name]
         )
 
 
@@ -296,13 +298,15 @@ def test_a_part_of_a_tensor_is_taken_and_an_axis_of_length_one_is_no_axis() -> N
         "positions.table.weight": {"from": "a", "split": [0, 2]},
     }
     mapping = mapping_of({"config": config, "tensors": recipes})
-    assert torch.equal(mapping.made("embed.weight", lambda name: fused), fused[0, 2:4])
-    assert torch.equal(mapping.made("positions.table.weight", lambda name: fused), fused[0, :3])
+    assert torch.equal(mapping.make_parameter("embed.weight", lambda name: fused), fused[0, 2:4])
+    assert torch.equal(
+        mapping.make_parameter("positions.table.weight", lambda name: fused), fused[0, :3]
+    )
 
 
 def course_mapping(course: CourseGPT) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]]:
     shapes = {name: tuple(tensor.shape) for name, tensor in course.state_dict().items()}
-    return drafted(shapes).as_json(), shapes
+    return draft_mapping(shapes).as_json(), shapes
 
 
 def test_what_is_missing_of_the_wrong_shape_left_over_or_not_in_the_model_is_said_tensor_by_tensor(
@@ -465,7 +469,7 @@ def test_a_vocabulary_of_characters_stands_in_the_mapping_or_in_a_file_beside_th
         (tmp_path / "characters.json").write_text(content)
     found = source_at(
         tmp_path / "model.pt", {"mapping": course_mapping(course)[0] | field}
-    ).opened()
+    ).describe_model()
     assert found.tokenizer.encode("CAB").ids == [2, 0, 1]
 
 
@@ -487,7 +491,9 @@ def test_a_vocabulary_that_does_not_fit_is_refused(
     (tmp_path / "odd.json").write_text("[1, 2]")
     (tmp_path / "holes.json").write_text('{"a": 0, "b": 5}')
     with pytest.raises(ImportRefusedError, match=words):
-        source_at(tmp_path / "model.pt", {"mapping": course_mapping(course)[0] | field}).opened()
+        source_at(
+            tmp_path / "model.pt", {"mapping": course_mapping(course)[0] | field}
+        ).describe_model()
 
 
 # The command
@@ -612,10 +618,10 @@ def test_a_reference_keeps_what_was_said(course: CourseGPT, tmp_path: Path) -> N
     torch.save(course.state_dict(), tmp_path / "model.pt")
     source = source_at(tmp_path / "model.pt", {"mapping": course_mapping(course)[0]})
     content = json.loads(json.dumps(reference(source)))
-    assert isinstance(referred(content), Mapped)
-    assert referred(content).opened().config == source.opened().config
+    assert isinstance(source_from_reference(content), Mapped)
+    assert source_from_reference(content).describe_model().config == source.describe_model().config
     with pytest.raises(ImportRefusedError, match=r"source\.json is damaged"):
-        referred(content | {"said": 3})
+        source_from_reference(content | {"said": 3})
 
 
 def test_rows_are_json(course: CourseGPT) -> None:
@@ -654,7 +660,7 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
     source = source_at(
         tmp_path / "model.pt", {"set": {"n_head": heads}} if beside is None else None
     )
-    found = source.opened()
+    found = source.describe_model()
     assert (found.family, found.config.n_head) == ("minGPT", heads)
     same_logits(with_weights(source, found.config).eval(), model)
 
@@ -673,4 +679,4 @@ def test_mingpts_heads_are_asked_for(
 ) -> None:
     saved_by_mingpt(tmp_path)
     with pytest.raises(ImportRefusedError, match=words):
-        source_at(tmp_path / "model.pt", fields and {"set": fields}).opened()
+        source_at(tmp_path / "model.pt", fields and {"set": fields}).describe_model()

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import reference, referred, source_at
+from gptviz.pretrained.opening import reference, source_at, source_from_reference
 from tests.pretrained.test_families import opened
 from tests.tiny import some_ids
 
@@ -254,7 +254,7 @@ def test_of_a_folder_the_last_step_is_opened_and_found_again(tmp_path: Path) -> 
     expected = opened(tmp_path / "model_001200.pt")(ids)
     assert torch.equal(opened(tmp_path)(ids), expected)
     assert not torch.equal(opened(tmp_path / "model_000009.pt")(ids), expected)
-    again = referred(reference(source_at(tmp_path)))
+    again = source_from_reference(reference(source_at(tmp_path)))
     assert again.files() == [tmp_path / "model_001200.pt"]
 
 
@@ -268,7 +268,7 @@ def test_its_tokenizer_gives_the_tokens_that_merging_by_hand_gives(
     path = saved(tmp_path / "base")
     (path.parent / inside).mkdir(exist_ok=True)
     (path.parent / inside / "tokenizer.pkl").write_bytes(pickle.dumps(encoding(**tables())))
-    source = source_at(path).opened()
+    source = source_at(path).describe_model()
     begin = tables()["special_tokens"]["<|bos|>"]
     for text in TEXTS:
         assert list(source.tokenizer.encode(text).ids) == [begin, *by_hand(text)], text
@@ -306,7 +306,7 @@ def test_a_tokenizer_that_would_run_code_is_refused(
         with pytest.raises(
             ImportRefusedError, match=r"tokenizer.pkl holds more than the tables .* could run code"
         ) as refused:
-            source_at(path).opened()
+            source_at(path).describe_model()
         assert "\n" not in str(refused.value)
         assert not (tmp_path / "ran").exists()
 
@@ -329,7 +329,7 @@ def test_a_damaged_tokenizer_is_named_in_one_line(
     for bad, said in ((content, words), (content[:-40], "cut short|could run code")):
         (path.parent / "tokenizer.pkl").write_bytes(bad)
         with pytest.raises(ImportRefusedError, match=rf"tokenizer.pkl.*({said})") as refused:
-            source_at(path).opened()
+            source_at(path).describe_model()
         assert "\n" not in str(refused.value)
 
 
@@ -340,7 +340,7 @@ def test_the_window_is_a_share_of_the_context(
     version: Version, window: int, tmp_path: Path
 ) -> None:
     path = saved(tmp_path, tensors(version=version), sequence_len=2_048, window_pattern="SL")
-    config = source_at(path).opened().config
+    config = source_at(path).describe_model().config
     assert (config.window, config.window_pattern) == (window, "wff")
 
 
@@ -353,7 +353,7 @@ def test_tensors_of_no_version_are_refused_by_their_names(name: str, tmp_path: P
         ImportRefusedError,
         match=r"model_000650.pt: its tensors are those of no version of nanochat",
     ) as refused:
-        source_at(path).opened()
+        source_at(path).describe_model()
     assert "\n" not in str(refused.value)
 
 
@@ -384,4 +384,4 @@ def test_without_its_meta_it_is_no_checkpoint_of_nanochat(tmp_path: Path) -> Non
     assert source_at(path).kind != "nanochat"
     (tmp_path / "meta_000650.json").write_text("{")
     with pytest.raises(ImportRefusedError, match=r"meta_000650.json is damaged"):
-        source_at(path).opened()
+        source_at(path).describe_model()

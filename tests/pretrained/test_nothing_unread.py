@@ -122,19 +122,19 @@ def _nanogpt(folder: Path, more: dict[str, dict[str, Any]]) -> Path:
 
 def _weights(path: Path) -> dict[str, Tensor]:
     source = source_at(path)
-    config: Config = source.opened().config
+    config: Config = source.describe_model().config
     return dict(source.parameters(config))
 
 
 FORMATS = {
     "SAELens": Format(
         _sae_lens,
-        sae_lens.read,
+        sae_lens.read_folder,
         ("", "metadata", "activation_fn_kwargs", "model_from_pretrained_kwargs"),
     ),
-    "lens": Format(_lens, lambda path: published_lenses.read(path, 2**20), ("", "metadata")),
-    "control vector": Format(_control_vector, control_vectors.read, ("",)),
-    "LoRA": Format(_lora, peft.read, ("",)),
+    "lens": Format(_lens, lambda path: published_lenses.read_lens(path, 2**20), ("", "metadata")),
+    "control vector": Format(_control_vector, control_vectors.read_vectors, ("",)),
+    "LoRA": Format(_lora, peft.read_adapter, ("",)),
     "model": Format(_model, _weights, ("", "rope_parameters")),
     "nanoGPT": Format(_nanogpt, _weights, ("",)),
 }

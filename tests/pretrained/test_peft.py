@@ -70,7 +70,7 @@ def test_what_is_written_and_read_again_changes_every_matrix_in_the_same_way(
     config = BASES[kind]
     before = adapter(BASES[kind])
     ours.write(before, config, None, "base", tmp_path)
-    after = ours.as_ours(ours.read(tmp_path), config, None)
+    after = ours.as_ours(ours.read_adapter(tmp_path), config, None)
     assert after.keys() == before.keys()
     for name, one in before.items():
         torch.testing.assert_close(after[name].change, one.change, atol=1e-5, rtol=1e-5)
@@ -211,7 +211,7 @@ def test_what_gptviz_has_not_is_refused_by_its_name(
     fields: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ImportRefusedError, match=words.replace("(", r"\(")) as refused:
-        ours.read(written(tmp_path, **fields))
+        ours.read_adapter(written(tmp_path, **fields))
     assert "\n" not in str(refused.value)
 
 
@@ -229,15 +229,15 @@ def test_damaged_and_strange_factors_are_refused_by_their_name(tmp_path: Path) -
     ):
         save_file(whole | change, folder / ours.WEIGHTS)
         with pytest.raises(ImportRefusedError, match=words):
-            ours.read(folder)
+            ours.read_adapter(folder)
     (folder / ours.WEIGHTS).write_bytes(b"nothing")
     with pytest.raises(
         ImportRefusedError, match=r"adapter_model\.safetensors is damaged or cut short"
     ):
-        ours.read(folder)
+        ours.read_adapter(folder)
     (folder / ours.WEIGHTS).unlink()
     with pytest.raises(ImportRefusedError, match=r"adapter_model\.safetensors is missing"):
-        ours.read(folder)
+        ours.read_adapter(folder)
 
 
 def test_factors_that_torch_saved_are_those_of_safetensors_and_errors_name_their_file(
@@ -245,10 +245,10 @@ def test_factors_that_torch_saved_are_those_of_safetensors_and_errors_name_their
 ) -> None:
     folder = written(tmp_path)
     whole = load_file(folder / ours.WEIGHTS)
-    expected = ours.read(folder).modules
+    expected = ours.read_adapter(folder).modules
     (folder / ours.WEIGHTS).unlink()
     torch.save(whole, folder / "adapter_model.bin")
-    found = ours.read(folder).modules
+    found = ours.read_adapter(folder).modules
     assert found.keys() == expected.keys()
     assert all(
         torch.equal(found[name].a, expected[name].a)
@@ -261,10 +261,10 @@ def test_factors_that_torch_saved_are_those_of_safetensors_and_errors_name_their
     with pytest.raises(
         ImportRefusedError, match=r"adapter_model\.bin: .* values that are not numbers"
     ):
-        ours.read(folder)
+        ours.read_adapter(folder)
     torch.save(whole | {"more": Touch(tmp_path / "it ran")}, folder / "adapter_model.bin")
     with pytest.raises(ImportRefusedError, match=r"adapter_model\.bin holds more than tensors"):
-        ours.read(folder)
+        ours.read_adapter(folder)
     assert not (tmp_path / "it ran").exists()
 
 
@@ -288,7 +288,7 @@ def test_factors_whose_product_is_no_finite_number_are_not_imported(tmp_path: Pa
 def test_a_way_to_draw_the_first_factors_that_leaves_the_base_alone_is_opened(
     kind: object, tmp_path: Path
 ) -> None:
-    assert ours.read(written(tmp_path, init_lora_weights=kind)).modules
+    assert ours.read_adapter(written(tmp_path, init_lora_weights=kind)).modules
 
 
 def test_an_adapter_of_another_model_is_refused_and_a_base_that_is_not_here_is_named(

@@ -176,7 +176,7 @@ def test_what_is_no_lens_is_refused(
 ) -> None:
     torch.save({"J": maps}, tmp_path / "lens.pt")
     with pytest.raises(ValueError, match=message):
-        published_lenses.read(tmp_path / "lens.pt", MOST)
+        published_lenses.read_lens(tmp_path / "lens.pt", MOST)
     assert "this has run" not in capsys.readouterr().out
 
 

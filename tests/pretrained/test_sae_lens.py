@@ -95,7 +95,7 @@ def test_what_a_folder_computes_is_what_saelens_computes_and_so_after_it_is_writ
     threshold = torch.linspace(0.1, 3, D_SAE) if config["architecture"] == "jumprelu" else None
     weights = tensors(threshold=threshold)
     x = torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1))
-    found = Dictionary(**sae_lens.read(written(tmp_path / "one", weights, **config)))
+    found = Dictionary(**sae_lens.read_folder(written(tmp_path / "one", weights, **config)))
     assert (found.block, found.kind) == (1, config["architecture"].replace("standard", "relu"))
     active, back = by_formula(weights, config, x)
     torch.testing.assert_close(found.encode(x), active, atol=1e-4, rtol=1e-4)
@@ -123,7 +123,7 @@ def test_folders_of_older_versions_are_read(tmp_path: Path) -> None:
     folder = written(
         tmp_path / "old", **old, activation_fn_kwargs={"k": 3}, normalize_activations=False
     )
-    found = sae_lens.read(folder)
+    found = sae_lens.read_folder(folder)
     assert (found["block"], found["k"]) == (0, 3)  # the stream before block 1 is that after block 0
 
 
@@ -143,7 +143,7 @@ def test_folders_of_older_versions_are_read(tmp_path: Path) -> None:
 )
 def test_the_stream_after_a_block_has_many_names(hook: str, block: int, tmp_path: Path) -> None:
     folder = written(tmp_path / "one", metadata={"hook_name": hook})
-    assert sae_lens.read(folder)["block"] == block
+    assert sae_lens.read_folder(folder)["block"] == block
 
 
 @pytest.mark.parametrize("config", [{}, {"apply_b_dec_to_input": False}])
@@ -155,7 +155,7 @@ def test_a_stream_without_its_mean_is_read_so_where_the_model_takes_it_away(
     x = 3 + torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1))
     folder = written(tmp_path / "one", **config, **opened)
     for centres, seen in ((True, x - x.mean(-1, keepdim=True)), (False, x)):
-        found = Dictionary(**sae_lens.read(folder, centres=centres))
+        found = Dictionary(**sae_lens.read_folder(folder, centres=centres))
         active, back = by_formula(tensors(), {"architecture": "standard"} | config, seen)
         torch.testing.assert_close(found.encode(x), active, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(found.reconstruct(x), back, atol=1e-4, rtol=1e-4)
@@ -202,7 +202,7 @@ def test_settings_of_a_dictionary_that_is_published_are_known(tmp_path: Path) ->
         "prepend_bos": True,
         "metadata": None,
     }
-    assert sae_lens.read(written(tmp_path / "old", **old))["block"] == 0
+    assert sae_lens.read_folder(written(tmp_path / "old", **old))["block"] == 0
     about = {
         "hook_name": "blocks.1.hook_resid_post",
         "model_class_name": "HookedTransformer",
@@ -213,7 +213,7 @@ def test_settings_of_a_dictionary_that_is_published_are_known(tmp_path: Path) ->
     }
     scale = {"scaling_factor": torch.ones(D_SAE)}
     folder = written(tmp_path / "new", tensors() | scale, metadata=about)
-    assert sae_lens.read(folder)["block"] == 1
+    assert sae_lens.read_folder(folder)["block"] == 1
 
 
 WRONG: list[tuple[dict[str, Any], dict[str, Tensor | None], str]] = [
@@ -260,7 +260,7 @@ def test_what_is_computed_in_another_way_or_is_damaged_is_refused(
     config: dict[str, Any], weights: dict[str, Any], why: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match=why):
-        sae_lens.read(written(tmp_path / "one", tensors(**weights), **config))
+        sae_lens.read_folder(written(tmp_path / "one", tensors(**weights), **config))
 
 
 def test_files_that_are_cut_or_missing_are_refused(tmp_path: Path) -> None:
@@ -268,15 +268,15 @@ def test_files_that_are_cut_or_missing_are_refused(tmp_path: Path) -> None:
     weights = folder / "sae_weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:-10])
     with pytest.raises(ValueError, match="damaged or cut short"):
-        sae_lens.read(folder)
+        sae_lens.read_folder(folder)
     (folder / "cfg.json").write_text("[1")
     with pytest.raises(ValueError, match=r"cfg\.json is damaged"):
-        sae_lens.read(folder)
+        sae_lens.read_folder(folder)
     (folder / "cfg.json").write_text("[1]")
     with pytest.raises(ValueError, match=r"cfg\.json is no config"):
-        sae_lens.read(folder)
+        sae_lens.read_folder(folder)
     with pytest.raises(OSError, match="No such file"):
-        sae_lens.read(tmp_path / "gone")
+        sae_lens.read_folder(tmp_path / "gone")
 
 
 def test_a_folder_becomes_a_dictionary_of_a_model_that_it_fits(
@@ -291,7 +291,7 @@ def test_a_folder_becomes_a_dictionary_of_a_model_that_it_fits(
     assert name.startswith("layer-1-")
     assert gptviz.load("mine").dictionaries() == [name]
     torch.testing.assert_close(
-        sae_lens.read(tmp_path / "out")["encoder"], sae_lens.read(folder)["encoder"]
+        sae_lens.read_folder(tmp_path / "out")["encoder"], sae_lens.read_folder(folder)["encoder"]
     )
     assert (
         "reads vectors of 12 numbers after block 1; wide has 2 blocks, and vectors of 24"

@@ -53,7 +53,7 @@ def file() -> Path:
 
 @cache
 def opened() -> Opened:
-    return source_at(file()).opened()
+    return source_at(file()).describe_model()
 
 
 @cache

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gptviz.model.parts.positions import turned_pairs
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import reference, referred, source_at, with_weights
+from gptviz.pretrained.opening import reference, source_at, source_from_reference, with_weights
 from gptviz.pretrained.sources.folder import outline_of
 from gptviz.text import BPETokenizer
 from tests.pretrained.test_families import GROUPED, MODELS, VOCAB, opened, same_logits, theirs
@@ -72,11 +72,11 @@ def test_an_unembedding_of_its_own_is_used_although_the_config_says_tied(
         file,
         metadata={"format": "pt"},
     )
-    assert source_at(tmp_path).opened().config.tied  # the same matrix twice
+    assert source_at(tmp_path).describe_model().config.tied  # the same matrix twice
     same_logits(opened(tmp_path), model)
     other = torch.randn(VOCAB, model.config.hidden_size, generator=torch.Generator().manual_seed(9))
     save_file(tensors | {name: other}, file, metadata={"format": "pt"})
-    found = source_at(tmp_path).opened()
+    found = source_at(tmp_path).describe_model()
     assert not found.config.tied
     assert "another unembedding, which is used" in " ".join(found.notes)
     same_logits(opened(tmp_path), type(model).from_pretrained(tmp_path))
@@ -87,7 +87,7 @@ def test_an_unembedding_of_its_own_is_used_although_the_config_says_tied(
 
 def test_an_unembedding_of_its_own_is_used_in_a_file_of_nanogpt(tmp_path: Path) -> None:
     model = saved_by_nanogpt(tmp_path)
-    assert source_at(tmp_path / "ckpt.pt").opened().config.tied
+    assert source_at(tmp_path / "ckpt.pt").describe_model().config.tied
     content = torch.load(tmp_path / "ckpt.pt")
     other = torch.randn(
         content["model"]["_orig_mod.lm_head.weight"].shape,
@@ -261,17 +261,17 @@ def test_rows_without_a_token_are_kept_and_named(model: Any, folder: Path) -> No
     with pytest.raises(
         ImportRefusedError, match="tokenizer.json: the tokenizer has 256 tokens, the model 31 rows"
     ):
-        source_at(folder).opened()
+        source_at(folder).describe_model()
     wide = theirs("llama", GROUPED | {"vocab_size": 300})
     wide.save_pretrained(folder)
-    found = source_at(folder).opened()
+    found = source_at(folder).describe_model()
     assert (found.tokenizer.vocab_size, found.tokenizer.label(299)) == (300, "⟨unused 299⟩")
     assert "The last 44 of its 300 tokens are unused" in found.notes[0]
     assert found.tokenizer.encode("to be").ids == vocabulary.encode("to be").ids
 
 
 def test_without_a_tokenizer_the_numbers_are_the_text(folder: Path) -> None:
-    found = source_at(folder).opened()
+    found = source_at(folder).describe_model()
     assert found.tokenizer.encode("3 14 15").ids == [3, 14, 15]
     assert "without a tokenizer" in found.notes[0]
 
@@ -279,14 +279,16 @@ def test_without_a_tokenizer_the_numbers_are_the_text(folder: Path) -> None:
 def test_a_reference_notices_that_its_files_are_gone_or_changed(model: Any, folder: Path) -> None:
     source = source_at(folder)
     content = json.loads(json.dumps(reference(source)))
-    same_logits(with_weights(referred(content), source.opened().config).eval(), model)
+    same_logits(
+        with_weights(source_from_reference(content), source.describe_model().config).eval(), model
+    )
     with (folder / "model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(ImportRefusedError, match="have changed: import the model again"):
-        referred(content)
+        source_from_reference(content)
     (folder / "model.safetensors").unlink()
     with pytest.raises(ImportRefusedError, match="are gone: put them back"):
-        referred(content)
+        source_from_reference(content)
 
 
 # nanoGPT
@@ -303,4 +305,4 @@ def test_nanogpts_checkpoint_has_the_same_logits(tmp_path: Path, bias: bool) -> 
     }
     (tmp_path / "meta.pkl").write_bytes(pickle.dumps(meta))
     same_logits(opened(tmp_path / "ckpt.pt"), model)
-    assert source_at(tmp_path / "ckpt.pt").opened().tokenizer.encode("CAB").ids == [2, 0, 1]
+    assert source_at(tmp_path / "ckpt.pt").describe_model().tokenizer.encode("CAB").ids == [2, 0, 1]

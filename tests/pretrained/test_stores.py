@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gptviz.model.costs.memory_needed import needed
+from gptviz.model.costs.memory_needed import memory_needed
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at, tokenizer_at
 from gptviz.pretrained.places import stores
@@ -134,7 +134,7 @@ def test_a_store_of_thousands_of_files_is_looked_through_within_bounds(
     assert (len(studio.models), studio.is_cut) == (9, True)
     for number in range(30):
         (user / "empty" / f"{number}" / "x").mkdir(parents=True)
-    assert stores.inside(user / "empty").is_cut, "folders count too"
+    assert stores.store_inside(user / "empty").is_cut, "folders count too"
 
 
 def test_a_folder_that_somebody_names_is_looked_through_for_everything_that_opens(
@@ -145,7 +145,7 @@ def test_a_folder_that_somebody_names_is_looked_through_for_everything_that_open
     write(user / "mine" / "c.gguf")
     write(user / "mine" / "d.ckpt")
     write(user / "mine" / ".hidden" / "d.gguf")
-    store = stores.inside(user / "mine")
+    store = stores.store_inside(user / "mine")
     assert {place.name for place in store.models} == {"a", "b/ckpt.pt", "c.gguf", "d.ckpt"}
     assert not store.is_cut
 
@@ -168,7 +168,7 @@ def test_tokenizers_are_found_without_a_model_too(user: Path) -> None:
         "whole/tokenizer.json",
     ):
         write(mine / name)
-    inside = stores.inside(mine)
+    inside = stores.store_inside(mine)
     assert [place.name for place in inside.tokenizers] == ["both"]
     assert [place.name for place in inside.models] == ["whole"]
     with pytest.raises(ImportRefusedError, match="holds no tokenizer"):
@@ -185,7 +185,7 @@ def test_a_summary_says_what_the_files_say_and_why_a_model_cannot_be_opened(user
     assert known.family == "Llama"
     assert known.parameters == sum(p.numel() for p in model.parameters())
     assert known.size == (user / "tiny" / "model.safetensors").stat().st_size
-    assert known.needs == needed(source_at(user / "tiny").outline().config)
+    assert known.needs == memory_needed(source_at(user / "tiny").outline().config)
     assert (known.licence, known.problem) == ("apache-2.0", "")
     write(user / "odd" / "config.json", b'{"model_type": "mamba"}')
     assert "mamba" in summary(user / "odd").problem

@@ -145,7 +145,7 @@ def test_a_folder_with_tokenizer_model_alone_has_the_ids_of_sentencepiece(
     assert [mine.encode(text).ids for text in TEXTS] == [
         [1] * bool(starts) + judge.encode(text) for text in TEXTS
     ]
-    assert tokens.ends(None, mine) == (2,)
+    assert tokens.end_tokens(None, mine) == (2,)
 
 
 def test_whether_a_start_token_stands_before_a_text_of_sentencepiece_is_as_in_transformers(
@@ -180,10 +180,10 @@ def test_the_ends_of_a_text_are_those_of_generation_config_and_of_the_tokenizer(
     mine = tokens.tokenizer()
     end = mine.id_of("</s>")
     turn = mine.id_of("<|im_end|>")
-    assert tokens.ends(end, mine) == (end, turn)
-    assert tokens.ends([end, turn, 10**9, True, "x"], mine) == (end, turn)
+    assert tokens.end_tokens(end, mine) == (end, turn)
+    assert tokens.end_tokens([end, turn, 10**9, True, "x"], mine) == (end, turn)
     written(tmp_path, generation_config__json={"eos_token_id": [turn]})
-    assert tokens.ends(end, mine) == (turn,)
+    assert tokens.end_tokens(end, mine) == (turn,)
 
 
 def test_a_chat_template_is_found_in_each_of_its_places(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_damaged_file_is_named(files: dict[str, Any], words: str, tmp_path: Pa
     written(tmp_path, **files)
     tokens = FolderTokens(tmp_path)
     with pytest.raises(ImportRefusedError, match=words) as refused:
-        (tokens.tokenizer(), tokens.chat(), tokens.ends(None, None))
+        (tokens.tokenizer(), tokens.chat(), tokens.end_tokens(None, None))
     assert "\n" not in str(refused.value)
 
 
@@ -342,7 +342,7 @@ def test_a_file_opens_with_its_tokenizer_chat_template_and_ends(tmp_path: Path) 
     more = {"chat_template": "{{ bos_token }}{{ messages[0].content }}", "ggml.eot_token_id": 5}
     settings = header_of(content) | {f"tokenizer.{name}": value for name, value in more.items()}
     saved(theirs("llama", GROUPED | {"vocab_size": 610}), tmp_path / "a.gguf", settings=settings)
-    opened = source_at(tmp_path / "a.gguf").opened()
+    opened = source_at(tmp_path / "a.gguf").describe_model()
     judge = sentencepiece.SentencePieceProcessor(model_proto=content)
     assert opened.tokenizer.vocab_size == 610  # with ten rows that no token has
     assert [opened.tokenizer.encode(text).ids for text in TEXTS] == [

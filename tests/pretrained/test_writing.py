@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.model import PRESETS, Config
-from gptviz.pretrained.families.expressing import NotExpressibleError, differences, expressed
+from gptviz.pretrained.families.expressing import NotExpressibleError, differences, express_model
 from gptviz.pretrained.opening import source_at, with_weights
 from gptviz.pretrained.writing import write_nanogpt, write_transformers
 from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
@@ -149,7 +149,7 @@ def test_a_model_trained_here_is_either_refused_or_has_the_same_logits_there(
     ],
 )
 def test_the_family_is_the_one_that_computes_the_same(config: Config, family: str) -> None:
-    assert expressed(config).family.model_type == family
+    assert express_model(config).family.model_type == family
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_the_family_is_the_one_that_computes_the_same(config: Config, family: st
 )
 def test_what_no_family_has_is_named_in_one_line(name: str, lacks: str) -> None:
     with pytest.raises(NotExpressibleError, match=re.escape(lacks)) as refused:
-        expressed(PRESETS[name])
+        express_model(PRESETS[name])
     assert re.search("the nearest is .*, which differs in ", str(refused.value))
     assert "\n" not in str(refused.value)
 
@@ -199,7 +199,7 @@ def test_a_tokenizer_written_there_gives_the_same_ids_and_texts(
         tmp_path,
     )
     there = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    again = source_at(tmp_path).opened().tokenizer
+    again = source_at(tmp_path).describe_model().tokenizer
     for text in TEXTS:
         ids = tokenizer.encode(text).ids
         assert there.encode(text) == ids
@@ -336,7 +336,7 @@ def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(
     assert ("transformer.h.0.ln_1.bias" in checkpoint["model"]) is bias
     close(nanogpt_forward(checkpoint, ids), model(ids))
     again = source_at(tmp_path / "ckpt.pt")
-    found = again.opened()
+    found = again.describe_model()
     assert not differences(found.config, model.config)
     assert found.config.dropout == 0.1
     assert found.tokenizer.to_json() == tokenizer.to_json()

@@ -58,7 +58,7 @@ def base(home: Path, _trained: Path) -> Path:
 @pytest.fixture
 def tuned(base: Path, _trained: Path) -> Path:
     """The adapter, beside its base."""
-    return Path(shutil.copytree(_trained / "checkpoints/tuned", checkpoints.own() / "tuned"))
+    return Path(shutil.copytree(_trained / "checkpoints/tuned", checkpoints.own_folder() / "tuned"))
 
 
 def adapter(base: str = "base", name: str = "tuned", **settings: Any) -> Path:
@@ -98,7 +98,7 @@ def test_it_is_trained_opened_merged_and_leaves_its_base_where_it_is(base: Path)
     with torch.no_grad():
         torch.testing.assert_close(model(ids), unmerged(ids), atol=1e-5, rtol=1e-4)
         assert not torch.allclose(model(ids), opened(base)(ids), atol=1e-3)
-        assert torch.equal(model.at(0)(ids), opened(base, precision="stored")(ids))
+        assert torch.equal(model.with_strength(0)(ids), opened(base, precision="stored")(ids))
     losses = [one.validation for one in checkpoints.read_card(tuned).losses]
     assert losses[0] == pytest.approx(checkpoints.read_card(base).validation_loss)
     assert losses[-1] < losses[0]  # type: ignore[operator]

@@ -133,7 +133,7 @@ def test_an_entry_keeps_what_else_was_measured() -> None:
 
 
 def test_what_changes_is_checked_too_and_the_rest_stays() -> None:
-    card = Card.from_json({"steps": 1, "own": "note"}).changed(steps=2, accuracy=0.5)
+    card = Card.from_json({"steps": 1, "own": "note"}).change_values(steps=2, accuracy=0.5)
     assert (card.steps, card.accuracy, card.to_json()) == (
         2,
         0.5,

@@ -11,7 +11,7 @@ import pytest
 
 from gptviz.runs import checkpoints
 from gptviz.runs.card import LossEntry
-from gptviz.runs.divergence import diverged, divergence_of
+from gptviz.runs.divergence import describe_divergence, divergence_of
 from gptviz.runs.log import read_log
 from gptviz.runs.run import read_run
 from gptviz.runs.status import read_status
@@ -89,7 +89,9 @@ def test_a_card_of_an_older_version_is_judged_by_its_losses() -> None:
     content = json.loads((folder / "card.json").read_text())
     said = content.pop("diverged")
     (folder / "card.json").write_text(json.dumps(content))
-    assert diverged(checkpoints.read_card(folder), checkpoints.read_config(folder)) == said
+    assert (
+        describe_divergence(checkpoints.read_card(folder), checkpoints.read_config(folder)) == said
+    )
 
 
 def test_a_run_that_recovers_is_no_longer_said_to_have_diverged() -> None:
@@ -104,7 +106,8 @@ def test_a_run_that_recovers_is_no_longer_said_to_have_diverged() -> None:
 
 def test_no_model_that_ships_has_diverged() -> None:
     for folder in checkpoints.folders().values():
-        assert diverged(checkpoints.read_card(folder), checkpoints.read_config(folder)) is None, (
-            folder.name
-        )
+        assert (
+            describe_divergence(checkpoints.read_card(folder), checkpoints.read_config(folder))
+            is None
+        ), folder.name
         assert read_run(folder).card.losses

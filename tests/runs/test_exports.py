@@ -72,7 +72,7 @@ def test_a_model_of_another_program_is_exported_as_its_family_in_its_precision(
         tmp_path / "given"
     )
     folder = import_model(str(tmp_path / "given")).folder
-    card = checkpoints.read_card(folder).changed(
+    card = checkpoints.read_card(folder).change_values(
         licence="apache-2.0",
         imported_from="someone/tiny",
         end_tokens=[3, 4],

@@ -22,17 +22,17 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_tensors_are_found_again_and_a_file_that_cannot_be_read_is_none(home: Path) -> None:
-    assert fitted.kept("a") == {}
+    assert fitted.kept_tensors("a") == {}
     fitted.keep("a", {"one": torch.arange(3.0)})
-    assert torch.equal(fitted.kept("a")["one"], torch.arange(3.0))
+    assert torch.equal(fitted.kept_tensors("a")["one"], torch.arange(3.0))
     (home / "fitted" / "a.safetensors").write_bytes(b"cut")
-    assert fitted.kept("a") == {}
+    assert fitted.kept_tensors("a") == {}
 
 
 def test_a_file_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted.keep("a", {"one": torch.zeros(100)})
     monkeypatch.setattr(fitted, "MOST_OF_ONE", 100)
-    assert fitted.kept("a") == {}
+    assert fitted.kept_tensors("a") == {}
 
 
 def lens(seed: int = 0, measured: float = 1.0) -> dict[str, torch.Tensor]:
@@ -80,7 +80,7 @@ def test_only_what_can_be_fitted_again_goes_and_what_was_read_longest_ago_first(
             if step == "look":
                 if f"again-{number}" in order:
                     order.append(order.pop(order.index(f"again-{number}")))
-                    assert fitted.kept(f"again-{number}")
+                    assert fitted.kept_tensors(f"again-{number}")
                     kept_for(home, f"again-{number}", -now)
                 continue
             name, tensors = make[step](number)
@@ -96,7 +96,7 @@ def test_only_what_can_be_fitted_again_goes_and_what_was_read_longest_ago_first(
             assert named <= there, "what was named stays"
             assert not refused or step == "name a direction"
             if step != "name a direction":
-                assert fitted.kept(name), "it is used, in memory where there is no room"
+                assert fitted.kept_tensors(name), "it is used, in memory where there is no room"
                 assert bool(warned) == (name not in there)
                 if step == "read a lens":
                     named |= {name} & there
@@ -114,7 +114,7 @@ def test_reading_renews_the_age_of_a_lens(home: Path, monkeypatch: pytest.Monkey
     for age, name in enumerate("abc"):
         fitted.keep(name, lens())
         kept_for(home, name, age)
-    assert fitted.kept("c")
+    assert fitted.kept_tensors("c")
     monkeypatch.setattr(fitted, "MOST_BYTES", 3 * (home / "fitted/a.safetensors").stat().st_size)
     fitted.keep("d", lens())
     assert names(home) == ["a", "c", "d"]
@@ -134,7 +134,7 @@ def test_one_picture_reads_a_file_once(
     assert [path.stem for path in opened] == [found.name]
     # what is written anew is read anew
     fitted.keep(found.name, {"other": torch.zeros(3)})
-    assert fitted.kept(found.name).keys() == {"other"}
+    assert fitted.kept_tensors(found.name).keys() == {"other"}
 
 
 def test_a_full_folder_is_said_with_its_place_and_leaves_all_files(
@@ -167,8 +167,8 @@ def test_a_full_disk_is_said_and_a_lens_is_used_without_a_file(
     assert "[Errno" not in str(raised.value)
     with pytest.warns(UserWarning, match="again is not kept"):
         fitted.keep("again", lens())
-    assert fitted.kept("again")
-    assert not fitted.lasts("again")
+    assert fitted.kept_tensors("again")
+    assert not fitted.is_kept("again")
     assert not names(home)
 
 
@@ -181,10 +181,10 @@ def test_a_read_only_server_writes_nothing_and_has_the_last_in_memory(
     for name in "abc":
         fitted.keep(name, {"one": torch.ones(2)})
     assert not (home / "fitted").exists()
-    assert [bool(fitted.kept(name)) for name in "abc"] == [False, True, True]
+    assert [bool(fitted.kept_tensors(name)) for name in "abc"] == [False, True, True]
     assert fitted.names("") == ["b", "c"]
-    assert fitted.lasts("c")
+    assert fitted.is_kept("c")
     monkeypatch.setenv("GPTVIZ_READ_ONLY", "0")
     assert fitted.names("") == [], "what visitors fitted is in none of the owner's lists"
-    assert not fitted.lasts("c")
-    assert fitted.kept("c"), "it is found by its name, as a link has it"
+    assert not fitted.is_kept("c")
+    assert fitted.kept_tensors("c"), "it is found by its name, as a link has it"

@@ -102,8 +102,11 @@ def test_a_full_disk_is_said_with_its_folder_and_leaves_nothing_behind(
 
     monkeypatch.setattr(checkpoints, "_write_json", full)
     said = error(capsys, "import", tmp_path / "Tiny llama!", "--name", "mine")
-    assert f"below {checkpoints.own()} (No space left on device): see that there is room" in said
-    assert not [path for path in checkpoints.own().iterdir() if path.name != ".locks"]
+    assert (
+        f"below {checkpoints.own_folder()} (No space left on device): see that there is room"
+        in said
+    )
+    assert not [path for path in checkpoints.own_folder().iterdir() if path.name != ".locks"]
 
 
 def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_leaves_nothing(
@@ -111,8 +114,10 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
 ) -> None:
     folder = tmp_path / "Tiny llama!"
     import_model(str(folder))
-    needs = memory.in_bytes(memory_needed.needed(gptviz.load("Tiny-llama").model.config).total)
-    monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
+    needs = memory.in_bytes(
+        memory_needed.memory_needed(gptviz.load("Tiny-llama").model.config).total
+    )
+    monkeypatch.setattr(memory, "free_bytes", lambda device="cpu": 20_000)
     # those of pages that another test imported print a warning
     monkeypatch.setattr(memory, "_caches", [])
     said = (
@@ -271,7 +276,7 @@ def test_a_model_on_the_hub_that_cannot_be_opened_is_refused_before_its_weights_
     }
     with pytest.raises(checkpoints.CheckpointError, match="mamba"):
         import_model("someone/mixture")
-    monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device="cpu": 20_000)
     with pytest.raises(
         checkpoints.CheckpointError,
         match="someone/tiny is not fetched: it needs about .* and 20 kB is free",

@@ -18,7 +18,7 @@ import pytest
 from gptviz.runs import checkpoints, manage, names
 from gptviz.runs.checkpoints import CheckpointError, NameInUseError
 from gptviz.runs.log import read_log
-from gptviz.runs.names import claimed, free_name
+from gptviz.runs.names import claim_name, free_name
 from gptviz.runs.run import read_run
 from gptviz.runs.status import RunError, locked, mark_waiting, read_status
 from gptviz.runs.training import train
@@ -100,13 +100,13 @@ def test_the_name_of_a_shipped_model_is_refused_unless_it_is_to_be_hidden(shippe
     with pytest.raises(NameInUseError, match=said):
         checkpoints.save("famous", scrambled(tiny()), CharTokenizer("abcdefghijk"), {})
     assert checkpoints.find("famous") == shipped
-    assert checkpoints.hidden() == {}
+    assert checkpoints.hidden_checkpoints() == {}
     own = task_run("famous", options={"replace": True})
     assert checkpoints.find("famous") == own != shipped
-    assert checkpoints.hidden() == {"famous": shipped}
+    assert checkpoints.hidden_checkpoints() == {"famous": shipped}
     manage.rename("famous", "mine")
     assert checkpoints.find("famous") == shipped
-    assert checkpoints.hidden() == {}
+    assert checkpoints.hidden_checkpoints() == {}
 
 
 def test_a_model_that_comes_back_or_is_renamed_hides_none(tiny_model: TinyModel) -> None:
@@ -118,7 +118,7 @@ def test_a_model_that_comes_back_or_is_renamed_hides_none(tiny_model: TinyModel)
 
 def test_the_next_free_name_is_claimed_where_it_is_asked_for() -> None:
     with ExitStack() as held:
-        claims = [held.enter_context(claimed("famous", or_next=True)).name for _ in range(3)]
+        claims = [held.enter_context(claim_name("famous", or_next=True)).name for _ in range(3)]
     assert claims == ["famous-2", "famous-3", "famous-4"]
 
 
@@ -133,7 +133,7 @@ def test_a_name_that_somebody_took_before_the_lock_was_there_is_refused(
         return lock(folder, wait=wait)
 
     monkeypatch.setattr(names, "locked", locked_late)
-    with pytest.raises(NameInUseError), claimed("mine"):
+    with pytest.raises(NameInUseError), claim_name("mine"):
         pass
 
 
@@ -142,20 +142,20 @@ def test_a_name_that_is_claimed_is_given_to_nobody_else(
     replace: bool, tiny_model: TinyModel
 ) -> None:
     tiny_model("other")
-    with claimed("mine"):
+    with claim_name("mine"):
         with (
             pytest.raises(RunError, match="mine is being trained by another process"),
-            claimed("mine", replace=replace),
+            claim_name("mine", replace=replace),
         ):
             pass
         with pytest.raises(CheckpointError, match="mine is being trained by another process"):
             manage.rename("other", "mine")
-    with claimed("mine"):
+    with claim_name("mine"):
         pass
 
 
 def test_between_its_preparation_and_its_first_step_a_claimed_run_cannot_be_replaced() -> None:
-    with claimed("mine") as claim:
+    with claim_name("mine") as claim:
         folder = task_run("mine", steps=3, seed=1, options={"claim": claim})
         with pytest.raises(RunError, match="mine is being trained by another process"):
             task_run("mine", steps=5, seed=2, options={"replace": True})
@@ -233,7 +233,7 @@ def test_of_threads_that_save_models_of_one_name_at_once_one_succeeds() -> None:
         assert sum(isinstance(outcome, NameInUseError) for outcome in outcomes) == 2
         opened = checkpoints.load(checkpoints.find(name))
         assert opened.card.values["layers"] == opened.model.config.n_layer
-    assert sorted(file.name for file in checkpoints.own().iterdir()) == sorted(
+    assert sorted(file.name for file in checkpoints.own_folder().iterdir()) == sorted(
         f"run-{number}" for number in range(ROUNDS)
     )
 
@@ -245,7 +245,7 @@ import json, sys
 from pathlib import Path
 from gptviz.runs import checkpoints
 checkpoints.BUNDLED = Path("no such folder")
-from gptviz.runs.names import claimed
+from gptviz.runs.names import claim_name
 from gptviz.runs.training import train
 from tests.small_runs import task_run
 
@@ -253,7 +253,7 @@ print("ready", flush=True)
 for line in sys.stdin:
     asked = json.loads(line)
     try:
-        with claimed(asked["name"], replace=asked["replace"], or_next=asked["or_next"]) as claim:
+        with claim_name(asked["name"], replace=asked["replace"], or_next=asked["or_next"]) as claim:
             folder = task_run(claim.name, steps=3, evaluations=1, snapshots=0, seed=asked["seed"], options={"claim": claim})
             list(train(folder, claim=claim))
             print(json.dumps({"name": claim.name, "seed": asked["seed"]}), flush=True)

@@ -155,11 +155,11 @@ def test_twins_are_trained_beside_each_other_and_count_as_one(queue: Queue) -> N
     prepared("alone", steps=20)
     assert [queue.submit(name) for name in (one, "alone", other)] == [0, 1, 0]
     until(lambda: trained(one) and trained(other))
-    assert queue.waiting() == ["alone"]
+    assert queue.waiting_runs() == ["alone"]
     queue.stop(one)
     until(lambda: state(one) == "stopped")
     assert state(other) == "running"
-    assert queue.waiting() == ["alone"], "its twin goes on"
+    assert queue.waiting_runs() == ["alone"], "its twin goes on"
     queue.stop(other)
     until(lambda: state("alone") == "finished")
 
@@ -192,7 +192,7 @@ def test_more_than_may_wait_are_refused_and_what_waits_stays(queue: Queue) -> No
     with pytest.raises(QueueFullError, match="3 runs wait already"):
         queue.submit("run-4")
     assert state("run-4") == "ready"
-    assert queue.waiting() == ["run-1", "run-2", "run-3"]
+    assert queue.waiting_runs() == ["run-1", "run-2", "run-3"]
     queue.stop("run-2")
     assert state("run-2") == "ready"
     assert queue.submit("run-4") == 3
@@ -209,7 +209,7 @@ def test_a_run_submitted_twice_is_trained_once_and_keeps_its_place(queue: Queue)
     assert queue.submit("third") == 2
     assert queue.submit("second") == 1
     assert queue.submit("first") == 0
-    assert queue.waiting() == ["second", "third"]
+    assert queue.waiting_runs() == ["second", "third"]
 
 
 def test_a_paused_run_goes_on_from_where_it_was(queue: Queue) -> None:
@@ -436,7 +436,7 @@ def test_a_run_deleted_while_it_waits_is_forgotten(queue: Queue) -> None:
     queue.submit("long")
     queue.submit("gone")
     gone.rename(gone.with_name(".gone"))
-    assert queue.waiting() == []
+    assert queue.waiting_runs() == []
     assert queue.place("gone") is None
 
 
@@ -458,7 +458,7 @@ def test_thirty_browsers_that_submit_at_once_all_get_a_place_or_a_refusal(queue:
     for thread in presses:
         thread.join()
     assert len(outcomes) == 30
-    assert len(queue.waiting()) <= 3
+    assert len(queue.waiting_runs()) <= 3
     assert len(queue.training()) <= 1
     assert {state(f"run-{index:02d}") for index in range(12)} <= {"waiting", "running", "ready"}
     content = [

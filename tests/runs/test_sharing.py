@@ -343,9 +343,9 @@ def test_a_damaged_zip_file_is_refused_or_opened_but_never_fails_otherwise(
     data[flipped % len(data)] ^= 1 << bit
     data = data[: len(data) - cut % (2 * len(data)) // 4]
     try:
-        with zips.opened(io.BytesIO(bytes(data))) as found:
+        with zips.open_zip(io.BytesIO(bytes(data))) as found:
             for name in found.names:
-                assert found.read(name, 1000) in (b'{"x": 1}' * 20, b"yes" * 50)
+                assert found.read_entry(name, 1000) in (b'{"x": 1}' * 20, b"yes" * 50)
     except zips.ZipError:
         pass
 
@@ -448,7 +448,7 @@ def test_packing_says_how_far_it_is_and_stopped_leaves_nothing(
     monkeypatch.setattr(sharing, "PIECE", 1_000)
     folder = tiny_model("mine")
     shares = list[float]()
-    with progress.listening(lambda now: shares.append(now.share)):
+    with progress.listen_to(lambda now: shares.append(now.share)):
         sharing.pack(folder, tmp_path / "whole.zip")
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5
@@ -458,7 +458,7 @@ def test_packing_says_how_far_it_is_and_stopped_leaves_nothing(
         if now.share > 0.5:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), progress.listening(stop):
+    with pytest.raises(KeyboardInterrupt), progress.listen_to(stop):
         sharing.pack(folder, tmp_path / "half.zip")
     assert [path.name for path in tmp_path.glob("*half*")] + [
         path.name for path in tmp_path.glob(".*")

@@ -56,7 +56,7 @@ def blank(name: str, query: dict[str, str]) -> PageContent:
 
 def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_not_to_be_read():
     content = lesson_content(parse_lesson(LESSON, "own"), {"parameters": lambda: 1234}, blank)
-    (beside,) = [group for group in content.all(PieceGroup) if group.look == "beside"]
+    (beside,) = [group for group in content.pieces_of(PieceGroup) if group.look == "beside"]
     said, page = beside.pieces
     assert isinstance(said, PieceGroup)
     assert isinstance(page, PageContent)
@@ -94,7 +94,7 @@ def test_a_lesson_about_any_decoder_says_that_a_small_model_stands_in_where_ther
     for one, is_said in ((lesson, True), (replace(lesson, any_decoder=False), False)):
         words = [
             piece.body
-            for piece in lesson_content(one, {"parameters": lambda: 1}, blank).all(PlainText)
+            for piece in lesson_content(one, {"parameters": lambda: 1}, blank).pieces_of(PlainText)
         ]
         assert any(said in text for text in words) == is_said
 

@@ -31,7 +31,7 @@ from gptviz.interp.reading.next_token import predict
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, build
 from gptviz.runs import checkpoints
-from gptviz.takehome.live import PARTS, lacks
+from gptviz.takehome.live import PARTS, missing_feature
 from gptviz.takehome.live.page import LivePage
 from gptviz.text import CharTokenizer
 
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted(
     folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists()
 )
-LIVE = [name for name in SHIPPED if not lacks(checkpoints.BUNDLED / name)]
+LIVE = [name for name in SHIPPED if not missing_feature(checkpoints.BUNDLED / name)]
 NEAR = 1e-4
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 
@@ -186,7 +186,7 @@ def check_lens(lm: LanguageModel, seen: list[int], found: str) -> None:
 def check_attention(lm: LanguageModel, seen: list[int], found: str) -> None:
     """The payload of the explorer."""
     header, _ = unpacked(found)
-    reading = attention.read(lm.model, seen)
+    reading = attention.read_attention(lm.model, seen)
     looks = overview.overview_of(reading.patterns, seen)
     facts = {} if looks.facts is None else dataclasses.asdict(looks.facts)
     config = lm.model.config
@@ -240,7 +240,7 @@ def check_tree(lm: LanguageModel, ids: list[int], found: str) -> None:
     tree.take(0)
     for _ in range(2):
         tree.step()
-    next_one = predict(tree.after().logits, sampling)
+    next_one = predict(tree.compute_after().logits, sampling)
     top = np.argsort(-next_one.before, kind="stable")[: tree.n_candidates].tolist()
     ghosts = [
         Ghost(i, float(next_one.before[i]), float(next_one.after[i]), str(next_one.cut[i]))
@@ -258,7 +258,7 @@ def check_tree(lm: LanguageModel, ids: list[int], found: str) -> None:
         ghosts=ghosts,
         spaced=lm.tokenizer.is_spaced,
     )
-    packed = generation_tree.packed(tree, look, Finished())
+    packed = generation_tree.pack_tree(tree, look, Finished())
     known, values = kit.unpack(packed.data)
     del known["part_names"]  # they have attention alone: the tree has few nodes
     steps = attention_by_step(arrays)
@@ -345,7 +345,9 @@ def test_both_know_the_same_parts_and_draw_the_same_numbers() -> None:
 
 
 def test_what_lacks_a_part_is_left_out_by_name() -> None:
-    left = {name: lacks(checkpoints.BUNDLED / name) for name in SHIPPED if name not in LIVE}
+    left = {
+        name: missing_feature(checkpoints.BUNDLED / name) for name in SHIPPED if name not in LIVE
+    }
     assert left == {
         "classifier": "positions sinusoidal",
         "classifier-no-dropout": "positions sinusoidal",
@@ -371,7 +373,7 @@ def test_heads_that_share_keys_read_what_they_read_in_the_library(tmp_path: Path
     )
     (tmp_path / "tokenizer.json").write_text(CharTokenizer("abcdef ").to_json())
     save_file(model.state_dict(), tmp_path / "model.safetensors")
-    assert not lacks(tmp_path)
+    assert not missing_feature(tmp_path)
     found = computed(str(tmp_path), ["fed cab"], [1])["answers"][0]
     ids = torch.tensor([found["ids"]])
     with torch.inference_mode():
@@ -379,7 +381,7 @@ def test_heads_that_share_keys_read_what_they_read_in_the_library(tmp_path: Path
     _, arrays = unpacked(found["computed"])
     np.testing.assert_allclose(arrays["logits"].reshape(logits.shape), logits, atol=NEAR)
     _, shown = unpacked(found["attention"])
-    reading = attention.read(model, found["ids"])
+    reading = attention.read_attention(model, found["ids"])
     np.testing.assert_allclose(shown["k"], reading.k, atol=NEAR)
     np.testing.assert_allclose(shown["moved"], reading.moved, atol=NEAR)
 

@@ -79,12 +79,12 @@ def numbers(run: Run, notebook: nbformat.NotebookNode, expression: str) -> np.nd
 
 def of_view(name: str) -> Callable[[PageContent], np.ndarray]:
     """An array that the last view of a page was sent."""
-    return lambda page: kit.unpack(page.all(SavedView)[-1].data)[1][name]
+    return lambda page: kit.unpack(page.pieces_of(SavedView)[-1].data)[1][name]
 
 
 def of_map(page: PageContent) -> np.ndarray:
     """The cells of the first figure."""
-    z = json.loads(page.all(Figure)[0].spec)["data"][0]["z"]
+    z = json.loads(page.pieces_of(Figure)[0].spec)["data"][0]["z"]
     return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape(
         [int(size) for size in z["shape"].split(",")]
     )
@@ -146,8 +146,8 @@ def test_the_picture_of_a_notebook_is_the_page_that_was_taken_home(
 ) -> None:
     page = read_page(name, query)
     shown = eval(picture(page).removeprefix("import gptviz\n\n"), {"gptviz": gptviz}).page
-    assert shown.all(SavedView) == page.all(SavedView)
-    assert shown.all(ControlValue) == page.all(ControlValue)
+    assert shown.all(SavedView) == page.pieces_of(SavedView)
+    assert shown.all(ControlValue) == page.pieces_of(ControlValue)
     assert not shown.rejected
 
 

@@ -53,9 +53,9 @@ def attention() -> PageContent:
 def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: PageContent) -> None:
     assert attention.title == "What does each head look at?"
     assert {"Model": "ladder-8", "Prompt": PROMPT}.items() <= {
-        one.label: one.value for one in attention.all(ControlValue)
+        one.label: one.value for one in attention.pieces_of(ControlValue)
     }.items()
-    (view,) = attention.all(SavedView)
+    (view,) = attention.pieces_of(SavedView)
     header, _ = kit.unpack(view.data)
     assert view.name == "attention_explorer"
     assert header["n_block"] == gptviz.load("ladder-8").model.config.n_layer
@@ -63,9 +63,11 @@ def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: Pag
 
 def test_a_link_to_another_page_is_no_setting() -> None:
     page = read_page("patching", {"model": "sentences"})
-    assert not [one for one in page.all(ControlValue) if one.label == one.value]
+    assert not [one for one in page.pieces_of(ControlValue) if one.label == one.value]
     assert [
-        one for one in page.all(MarkdownText) if re.fullmatch(r"Head \d of block \d: .*", one.body)
+        one
+        for one in page.pieces_of(MarkdownText)
+        if re.fullmatch(r"Head \d of block \d: .*", one.body)
     ]
 
 
@@ -199,8 +201,8 @@ def test_a_notebook_shows_a_model_with_its_edits() -> None:
     html = shown._repr_html_()
     assert html.startswith("<iframe sandbox=")
     assert "allow-same-origin" not in html
-    (view,) = shown.page.all(SavedView)
-    (plain,) = gptviz.show("ladder-8", PROMPT).page.all(SavedView)
+    (view,) = shown.page.pieces_of(SavedView)
+    (plain,) = gptviz.show("ladder-8", PROMPT).page.pieces_of(SavedView)
     edited = kit.unpack(view.data)[1]
     before = kit.unpack(plain.data)[1]
     assert any(not np.array_equal(edited[name], before[name]) for name in edited)

@@ -20,7 +20,7 @@ from gptviz.runs import checkpoints
 from gptviz.takehome import report as report_file
 from gptviz.takehome.page import Code, Figure, PageTable
 from gptviz.takehome.page_file import as_html
-from gptviz.takehome.report import evenly, report
+from gptviz.takehome.report import pick_evenly, report
 from tests.browser.machinery import HOSTILE
 from tests.command_line import Capture, answered
 
@@ -43,15 +43,15 @@ def numbers(values: list | dict) -> list[float]:
 
 def test_it_has_the_losses_the_settings_the_samples_and_the_card_of_the_folder():
     content = report("ladder-8")
-    drawn = [numbers(line["y"]) for line in json.loads(content.all(Figure)[0].spec)["data"]]
+    drawn = [numbers(line["y"]) for line in json.loads(content.pieces_of(Figure)[0].spec)["data"]]
     assert [line["loss"] for line in lines("evaluation")] in drawn
     card = json.loads((SHIPPED / "card.json").read_text())
-    recipe, config = (table.frame for table in content.all(PageTable))
+    recipe, config = (table.frame for table in content.pieces_of(PageTable))
     assert recipe.loc["Learning rate", "value"] == f"{card['recipe']['learning_rate']:g}"
     assert recipe.loc["Steps", "value"] == f"{card['recipe']['steps']:,}"
     kept = json.loads((SHIPPED / "config.json").read_text())["config"]
     assert config.loc["Blocks", "value"] == str(kept["n_layer"])
-    codes = content.all(Code)
+    codes = content.pieces_of(Code)
     assert [one.body for one in codes if not one.language] == [
         line["text"] for line in lines("sample")
     ]
@@ -96,14 +96,14 @@ def test_samples_that_are_left_out_are_counted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(report_file, "MOST_SAMPLES", 2)
     content = report("ladder-8")
     assert f"2 of {written} samples." in as_html(content)
-    assert len([one for one in content.all(Code) if not one.language]) == 2
+    assert len([one for one in content.pieces_of(Code) if not one.language]) == 2
 
 
 def test_of_many_samples_the_first_and_the_last_are_kept():
     many = [(step, str(step)) for step in range(100)]
-    few = evenly(many, 24)
+    few = pick_evenly(many, 24)
     assert (few[0], few[-1], len(set(few))) == (many[0], many[-1], 24)
-    assert evenly(many[:5], 24) == many[:5]
+    assert pick_evenly(many[:5], 24) == many[:5]
 
 
 @pytest.mark.full

@@ -10,7 +10,7 @@ import pytest
 
 from gptviz.text import confined
 from gptviz.text.chat import LONGEST_TEXT, ChatError, ChatTemplate
-from gptviz.text.confined_process import filled
+from gptviz.text.confined_process import fill_template
 from gptviz.text.tokenizers.bpe import BPETokenizer
 
 CHATML = (
@@ -77,7 +77,7 @@ def test_a_turn_is_written_as_transformers_writes_it(template: str, message: str
         chat, chat_template=template, tokenize=False, add_generation_prompt=True
     )
     given = {"messages": chat, "tools": None, "documents": None, "add_generation_prompt": True}
-    assert filled(template, **given, **TOKENS) == wanted
+    assert fill_template(template, **given, **TOKENS) == wanted
 
 
 def test_a_turn_is_made_in_a_process_of_its_own() -> None:

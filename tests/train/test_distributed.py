@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from gptviz.runs.log import read_log
-from gptviz.train.distributed import World, joined, local_rank
+from gptviz.train.distributed import World, join_processes, local_rank
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = [
@@ -156,7 +156,7 @@ def test_the_shares_of_a_batch_are_equal_and_make_up_the_whole(size: int) -> Non
 def test_without_torchrun_this_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     assert local_rank() is None
-    with joined(torch.device("cpu")) as world:
+    with join_processes(torch.device("cpu")) as world:
         assert world == World(0, 1)
         assert world.sum(torch.tensor(3.0)) == 3
         assert world.broadcast(2.5, torch.device("cpu")) == 2.5

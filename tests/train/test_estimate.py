@@ -25,7 +25,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from gptviz.data.batches import EVALUATION_TOKENS
-from gptviz.machine.memory import available, in_bytes
+from gptviz.machine.memory import free_bytes, in_bytes
 from gptviz.model import Config, Transformer, build, preset
 from gptviz.model.lora import AdaptedTransformer, every_matrix
 from gptviz.train import estimate, optimisers
@@ -373,12 +373,12 @@ def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
     for layers in (3, 5):
         config = tiny(n_layer=layers)
         forward, step = (
-            estimate._followed(config, 2, 8, 0, backward) for backward in (False, True)
+            estimate._follow_pass(config, 2, 8, 0, backward) for backward in (False, True)
         )
         assert estimate.step_work(config, 2, 8, backward=False).bytes == forward.bytes
         assert estimate.step_work(config, 2, 8).operations == step.operations
         assert estimate.step_work(config, 2, 8).peak == pytest.approx(step.peak, rel=0.05)
-        assert step.bytes > estimate._followed(shallow, 2, 8, 0, True).bytes
+        assert step.bytes > estimate._follow_pass(shallow, 2, 8, 0, True).bytes
 
 
 def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
@@ -388,14 +388,14 @@ def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
     estimated = estimate.estimate(huge, Recipe(steps=10, batch_size=512), SPEED)
     assert estimated.parameters > 600e9
     assert estimated.memory > 10e12
-    assert refusal(estimated, available()) is not None
+    assert refusal(estimated, free_bytes()) is not None
 
 
 @pytest.mark.parametrize("snapshots", [0, 1, 2, 3, 7])
 @pytest.mark.parametrize("steps", [1, 2, 7, 100, 1_000])
 def test_as_many_snapshots_are_counted_as_a_run_keeps(snapshots: int, steps: int) -> None:
     recipe = Recipe(steps=steps, snapshots=snapshots)
-    one_by_one = {step for step in range(steps + 1) if recipe.keeps(step)} | (
+    one_by_one = {step for step in range(steps + 1) if recipe.saves_snapshot(step)} | (
         {steps} if snapshots else set()
     )
     assert estimate.snapshot_count(recipe, steps) == len(one_by_one)
@@ -469,7 +469,7 @@ def test_a_run_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free(
 
 
 def test_free_memory_is_less_than_what_the_machine_has() -> None:
-    free = available()
+    free = free_bytes()
     assert 0 < free < psutil.virtual_memory().total
 
 

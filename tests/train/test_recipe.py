@@ -48,7 +48,7 @@ def test_snapshots_are_every_step_at_first_then_as_many_for_every_doubling(
     per_doubling: int,
 ) -> None:
     of = recipe(snapshots=per_doubling)
-    kept = [step for step in range(2**12 + 1) if of.keeps(step)]
+    kept = [step for step in range(2**12 + 1) if of.saves_snapshot(step)]
     # The definition: the whole numbers nearest to the powers of 2 ^ (1 / per_doubling).
     powers = {math.floor(2 ** (i / per_doubling) + 0.5) for i in range(12 * per_doubling + 1)}
     assert kept == sorted({0} | powers)
@@ -56,17 +56,21 @@ def test_snapshots_are_every_step_at_first_then_as_many_for_every_doubling(
     for doubling in range(6, 12):
         assert sum(2**doubling <= step < 2 ** (doubling + 1) for step in kept) == per_doubling
     assert [
-        step for step in range(2**12 + 1) if recipe(snapshots=per_doubling, steps=10**9).keeps(step)
+        step
+        for step in range(2**12 + 1)
+        if recipe(snapshots=per_doubling, steps=10**9).saves_snapshot(step)
     ] == kept
 
 
 def test_the_help_lists_the_first_snapshots_as_they_are() -> None:
-    listed = ", ".join(str(step) for step in range(1, 14) if recipe(snapshots=3).keeps(step))
+    listed = ", ".join(
+        str(step) for step in range(1, 14) if recipe(snapshots=3).saves_snapshot(step)
+    )
     assert f"steps {listed} …" in field_info(Recipe, "snapshots").help
 
 
 def test_no_snapshots_are_none_not_even_the_first() -> None:
-    assert not any(recipe(snapshots=0).keeps(step) for step in range(100))
+    assert not any(recipe(snapshots=0).saves_snapshot(step) for step in range(100))
 
 
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [

@@ -41,7 +41,7 @@ def test_the_loss_of_a_step_is_the_cross_entropy_with_the_smoothed_answers(order
         LabelledTexts("mine", texts, (0, 1, 2, 3) * 4, STARS if ordered else ("a", "b", "c", "d"))
     )
     tokenizer = source.tokenizer("words", 20)
-    config: Config = source.fitted(CLASSIFIER, tokenizer)
+    config: Config = source.fit_config(CLASSIFIER, tokenizer)
     assert config.ordered is ordered
     model = build(config, seed=1)
     data = source.data(tokenizer, config)

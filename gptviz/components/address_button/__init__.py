@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gptviz.components.kit import pack, register
-from gptviz.components.kit.events import maybe, read, text_up_to
+from gptviz.components.kit.events import or_none, read_event, text_up_to
 
 _mount = register(Path(__file__).parent)
 LONGEST = 1_000  # characters of a value
@@ -23,18 +23,18 @@ def address_button(
     some of these names.
     """
 
-    def pressed(value: object) -> None:
-        if (values := told(value, names)) is not None:
+    def tell_press(value: object) -> None:
+        if (values := read_values(value, names)) is not None:
             on_press(values)
 
-    _mount(key=key, data=pack({"label": label, "names": list(names)}), press=pressed)
+    _mount(key=key, data=pack({"label": label, "names": list(names)}), press=tell_press)
 
 
-def told(value: object, names: Sequence[str]) -> dict[str, str] | None:
+def read_values(value: object, names: Sequence[str]) -> dict[str, str] | None:
     """The values in an event from the browser for these names; None if it is not what this
     component sends.
     """
-    fields = read(value, **dict.fromkeys(names, maybe(text_up_to(LONGEST))))
+    fields = read_event(value, **dict.fromkeys(names, or_none(text_up_to(LONGEST))))
     if fields is None:
         return None
     return {name: value for name, value in fields.items() if value is not None}

@@ -16,9 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gptviz.components.kit import pack, register
-from gptviz.components.kit.events import maybe, read
+from gptviz.components.kit.events import or_none, read_event
 from gptviz.labelled_array import Float32Array
-from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, pairs, whole
+from gptviz.settings.address_values import (
+    ON_OR_OFF,
+    Values,
+    declare_values,
+    one_of,
+    pairs,
+    whole_number,
+)
 
 _mount = register(Path(__file__).parent)
 
@@ -56,7 +63,7 @@ class Heads:
     cap: float | None = None  #: capped scores s are cap · tanh(s / cap); None for no cap
     #: how many neighbouring heads share their keys and values; 1 if each has its own
     sharing: int = 1
-    #: for each block, where its own mask hides a key from a query, as `blocked`; empty if it is
+    #: for each block, where its own mask hides a key from a query, as `blocked_everywhere`; empty if it is
     #: `blocked` in all blocks
     hidden: Sequence[npt.NDArray[np.bool_] | None] = ()
     first: int = 0  #: the number of the first block that is sent
@@ -196,7 +203,7 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         "block": min(start["block"], len(heads.thumbnails) - 1),
         "head": min(start["head"], size.n_head - 1),
     }
-    header = {**header, "declared": declared(address(heads), {**_USUAL, **start, **nearest})}
+    header = {**header, "declared": declare_values(address(heads), {**_USUAL, **start, **nearest})}
     arithmetic = {
         "scale": heads.scale,
         "cap": heads.cap,
@@ -219,8 +226,8 @@ def address(heads: Heads) -> dict[str, Values]:
     size = heads.size
     compared = f"{', '.join(_WAYS)}, or heads as block.head with spaces between"
     return {
-        "block": whole(0, n_block - 1),
-        "head": whole(0, size.n_head - 1),
+        "block": whole_number(0, n_block - 1),
+        "head": whole_number(0, size.n_head - 1),
         "heads": pairs(n_block, size.n_head, compared, most=n_block * size.n_head, names=_WAYS),
         "show": one_of(
             [
@@ -230,10 +237,10 @@ def address(heads: Heads) -> dict[str, Values]:
             ]
         ),
         "direction": one_of(("out", "in")),
-        "query": whole(0, size.queries - 1),
-        "key": whole(0, size.keys - 1),
+        "query": whole_number(0, size.queries - 1),
+        "key": whole_number(0, size.keys - 1),
         "sort": one_of(list(heads.facts)),
-        "least": whole(0, 9_999),
+        "least": whole_number(0, 9_999),
         "log": ON_OR_OFF,
     }
 
@@ -252,27 +259,29 @@ def attention_explorer(
     on_switch: Callable[[object], None],
 ) -> None:
     """Show what `payload` packed. `on_block` gets the event that asks for the numbers of another
-    block (see `wanted`), `on_switch` the one that asks for the model without a head, or with it
-    again (see `switched`).
+    block (see `read_block`), `on_switch` the one that asks for the model without a head, or with it
+    again (see `read_switch`).
     """
     _mount(key=key, data=packed, block=on_block, switch=on_switch)
 
 
-def switched(value: object, shown: str, n_block: int, n_head: int) -> tuple[int, int | None] | None:
+def read_switch(
+    value: object, shown: str, n_block: int, n_head: int
+) -> tuple[int, int | None] | None:
     """The block and the head that an event asks to switch off or bring back, {"block": number,
-    "head": number or null, "of": `shown`}; null is all heads. None as in `wanted`.
+    "head": number or null, "of": `shown`}; null is all heads. None as in `read_block`.
     """
-    fields = read(value, of=shown, block=range(n_block), head=maybe(range(n_head)))
+    fields = read_event(value, of=shown, block=range(n_block), head=or_none(range(n_head)))
     if fields is None:
         return None
     return (fields["block"], fields["head"])
 
 
-def wanted(value: object, shown: str, n_block: int) -> int | None:
+def read_block(value: object, shown: str, n_block: int) -> int | None:
     """The block that an event asks for, {"block": number, "of": `shown`}; None if it is stale or
     not what this view sends.
     """
-    fields = read(value, of=shown, block=range(n_block))
+    fields = read_event(value, of=shown, block=range(n_block))
     if fields is None:
         return None
     return fields["block"]

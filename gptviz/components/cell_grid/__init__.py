@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gptviz.components.kit import pack, register
-from gptviz.components.kit.events import read
+from gptviz.components.kit.events import read_event
 
 _mount = register(Path(__file__).parent)
 
@@ -31,7 +31,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class About:
+class GridAddress:
     """The words around the cells of a grid."""
 
     of: str  #: identifies the grid: a click on an earlier grid is refused
@@ -55,7 +55,7 @@ def payload(
     rows: Sequence[tuple[str, Sequence[Cell | None]]],
     columns: Sequence[str],
     ends: tuple[float, float],
-    about: About,
+    about: GridAddress,
 ) -> bytes:
     """The bytes that the browser gets: for each of the `rows` its name and its cells, None where it
     has no cell, below the names of the `columns`, and the words `about` them. `ends` are the values
@@ -63,7 +63,7 @@ def payload(
     colours.
     """
 
-    def packed(cell: Cell | None) -> dict[str, Any] | None:
+    def pack_cell(cell: Cell | None) -> dict[str, Any] | None:
         if cell is None:
             return None
         return {
@@ -71,22 +71,22 @@ def payload(
             "value": cell.value if cell.value is not None and math.isfinite(cell.value) else None,
         }
 
-    lines = [{"name": name, "cells": [packed(cell) for cell in cells]} for name, cells in rows]
+    lines = [{"name": name, "cells": [pack_cell(cell) for cell in cells]} for name, cells in rows]
     return pack({**vars(about), "heads": list(columns), "rows": lines, "ends": ends})
 
 
 def cell_grid(packed: bytes, *, key: str, on_choose: Callable[[object], None]) -> None:
     """Show what `payload` packed; `on_choose` gets the event of a cell that was clicked (see
-    `clicked`).
+    `read_click`).
     """
     _mount(key=key, data=packed, choose=on_choose)
 
 
-def clicked(value: object, of: str, names: Collection[str]) -> str | None:
+def read_click(value: object, of: str, names: Collection[str]) -> str | None:
     """The name of the cell of an event, {"name": name, "of": `of`}; None if it is stale or not what
     this view sends.
     """
-    fields = read(value, of=of, name=names)
+    fields = read_event(value, of=of, name=names)
     if fields is None:
         return None
     return fields["name"]

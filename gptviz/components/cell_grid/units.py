@@ -45,7 +45,7 @@ def _name(in_encoder: bool, block: int | None, crosses: bool) -> str:
 
 
 @dataclass(frozen=True)
-class About:
+class UnitNotes:
     """The words around the cells of the grid."""
 
     of: str  #: identifies the grid: a click on an earlier grid is refused
@@ -60,7 +60,7 @@ def payload(
     lines: Sequence[Row],
     edits: Mapping[Unit, str],
     changes: Mapping[Unit, float],
-    about: About,
+    about: UnitNotes,
     example: str | None = None,
 ) -> bytes:
     """The bytes that the browser gets of the grid `lines`, with the words `about` it. By unit,
@@ -85,7 +85,7 @@ def payload(
     columns = [f"head {i}" for i in range(heads)] + ["MLP"] * (len(lines[0].units) > heads)
     limit = max((abs(change) for change in changes.values() if math.isfinite(change)), default=0.0)
     blue = "Blue: the loss rises without it; orange: it falls."
-    words = cell_grid.About(
+    words = cell_grid.GridAddress(
         about.of,
         title="The loss without each head and each MLP",
         label="Heads and MLPs: blocks downwards",
@@ -113,15 +113,15 @@ def payload(
 
 def unit_grid(packed: bytes, *, key: str, on_switch: Callable[[object], None]) -> None:
     """Show what `payload` packed; `on_switch` is called with the event of a cell that was clicked:
-    see `clicked`.
+    see `read_click`.
     """
     cell_grid.cell_grid(packed, key=key, on_choose=on_switch)
 
 
-def clicked(value: object, of: str, units: Sequence[Unit]) -> Unit | None:
-    """The unit that an event is about; None as in `cell_grid.clicked`."""
+def read_click(value: object, of: str, units: Sequence[Unit]) -> Unit | None:
+    """The unit that an event is about; None as in `cell_grid.read_click`."""
     named = {unit.name: unit for unit in units}
-    name = cell_grid.clicked(value, of, named)
+    name = cell_grid.read_click(value, of, named)
     if name is None:
         return None
     return named[name]

@@ -14,10 +14,10 @@ from typing import Any
 
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
-from gptviz.components.kit.events import read
+from gptviz.components.kit.events import read_event
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
 from gptviz.machine.bounded import parse_json
-from gptviz.settings.address_values import Values, at_places, declared, groups
+from gptviz.settings.address_values import Values, at_places, declare_values, groups
 
 _mount = register(Path(__file__).parent)
 
@@ -90,7 +90,7 @@ def payload(
         "opened": next((i for i, node in enumerate(nodes) if node.name == opened), None),
         "format": FORMAT,
         "choices": dict(choices or {}),
-        "declared": declared(address(units, len(circuit.ids)), {}),
+        "declared": declare_values(address(units, len(circuit.ids)), {}),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
     }
@@ -134,17 +134,17 @@ def circuit_graph(
     """Show a payload; `on_open` is called with the name of a node that was clicked."""
 
     def answer(value: object) -> None:
-        if (node := chosen(value, of, circuit)) is not None:
+        if (node := read_choice(value, of, circuit)) is not None:
             on_open(node)
 
     _mount(key=key, data=data, open=answer)
 
 
-def chosen(value: object, of: str, circuit: Circuit) -> str | None:
+def read_choice(value: object, of: str, circuit: Circuit) -> str | None:
     """The name of the node in an event from the browser; None if it is stale or not what this view
     sends.
     """
-    fields = read(value, of=of, node=range(len(circuit.nodes)))
+    fields = read_event(value, of=of, node=range(len(circuit.nodes)))
     if fields is None:
         return None
     return circuit.nodes[fields["node"]].name

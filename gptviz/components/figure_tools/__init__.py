@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gptviz.components.kit import pack, register
-from gptviz.components.kit.events import number_between, read
+from gptviz.components.kit.events import number_between, read_event
 
 _mount = register(Path(__file__).parent)
 
@@ -35,17 +35,17 @@ def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> 
     """
 
     def answer(value: object) -> None:
-        if (size := told(value)) is not None:
+        if (size := read_size(value)) is not None:
             on_size(size)
 
     _mount(key=key, data=data, size=answer)
 
 
-def told(value: object) -> float | None:
+def read_size(value: object) -> float | None:
     """The size in an event from the browser, {"size": number}; None if it is not what this view
     sends.
     """
-    fields = read(value, size=number_between(1, LARGEST))
+    fields = read_event(value, size=number_between(1, LARGEST))
     if fields is None:
         return None
     return float(fields["size"])

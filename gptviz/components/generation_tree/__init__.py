@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gptviz.components.kit import Packed, pack_in_parts, register
-from gptviz.components.kit.events import read
+from gptviz.components.kit.events import read_event
 from gptviz.generate.tree import Tree
-from gptviz.settings.address_values import Values, declared, pairs
+from gptviz.settings.address_values import Values, declare_values, pairs
 
 from .finished import Finished, packed_attention, packed_choices
 from .look import Look
@@ -37,8 +37,8 @@ def generation_tree(
     on_take: Callable[[object], None],
     on_attend: Callable[[object], None],
 ) -> None:
-    """Show the result of `packed`. `on_go` is called when a token was clicked (see `place`),
-    `on_take` when one was chosen to come after another (see `taken`), and `on_attend` when the
+    """Show the result of `pack_tree`. `on_go` is called when a token was clicked (see `place`),
+    `on_take` when one was chosen to come after another (see `read_step`), and `on_attend` when the
     browser asks for the attention of a step that was not sent.
     """
     _mount(key=key, data=shown, go=on_go, take=on_take, attend=on_attend)
@@ -55,17 +55,17 @@ def place(value: object, tree: Tree, number: int) -> int | None:
     """The node that an event {"number": of the tree, "at": node} names; None if it is stale or not
     what this view sends.
     """
-    fields = read(value, number=number, at=tree.nodes)
+    fields = read_event(value, number=number, at=tree.nodes)
     if fields is None:
         return None
     return fields["at"]
 
 
-def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
+def read_step(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
     """The node and the token to come after it that an event {"number", "at": node, "token"} names;
     None as in `place`.
     """
-    fields = read(
+    fields = read_event(
         value, number=number, at=tree.nodes, token=range(tree.generation.model.config.vocab_size)
     )
     if fields is None or fields["token"] in tree.generation.never:
@@ -73,14 +73,14 @@ def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
     return (fields["at"], fields["token"])
 
 
-def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:
+def pack_tree(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:
     """All of the tree: for each node its candidates, and, unless the tree is growing by itself, the
     attention of as many steps as there is room for: in any case of that after the node `asked`,
     then of those of the current path. `finished` are the parts of this tree that were packed
     before.
     """
     if asked is not None and asked in tree.nodes:
-        tree.after(asked)
+        tree.compute_after(asked)
     parts, nodes = finished.nodes(tree, look)
     labels, columns = packed_choices(nodes, tree.n_candidates, look)
     config = tree.generation.model.config
@@ -90,7 +90,7 @@ def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None)
         "prompt": list(look.prompt),
         "prompt_length": len(tree.prompt),
         "heads": [config.n_layer, config.n_head],
-        "declared": declared(address(config.n_layer, config.n_head), {}),
+        "declared": declare_values(address(config.n_layer, config.n_head), {}),
         "cut": [ghost.cut for ghost in look.ghosts],
         "playing": look.playing,
         "full": look.full,

@@ -87,7 +87,7 @@ class Finished:
         is in memory and there is room; that after the node `asked` is sent in any case.
         """
         self._check(tree)
-        wanted = _wanted(tree, asked)
+        wanted = _steps_with_attention(tree, asked)
         here = {step.after for step in self._open}.union(*(full.after for full in self._attention))
         for after, computed in reversed(wanted.items()):
             if after not in here:
@@ -172,7 +172,7 @@ def packed_attention(steps: Sequence[ShownStep]) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _wanted(tree: Tree, asked: int | None) -> dict[int, Computed]:
+def _steps_with_attention(tree: Tree, asked: int | None) -> dict[int, Computed]:
     """The steps with room for their attention, by the node they follow, the most interesting
     first.
     """
@@ -186,7 +186,7 @@ def _wanted(tree: Tree, asked: int | None) -> dict[int, Computed]:
         *sorted(tree.nodes, reverse=True),
     ]
     for at in dict.fromkeys(by_interest):
-        computed = tree.cached(at)
+        computed = tree.cached_values(at)
         if computed is None or not computed.attention.numel():
             continue
         size += np.dtype(np.float16).itemsize * computed.attention.numel()

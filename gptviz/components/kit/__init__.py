@@ -62,12 +62,12 @@ class PayloadPart:
         return hashlib.sha256(self.data).hexdigest()[:NAME]
 
     @property
-    def carried(self) -> bytes:
+    def element_bytes(self) -> bytes:
         """The bytes of its element: the name, then the data."""
         return self.name.encode() + self.data
 
     @classmethod
-    def of(cls, carried: bytes) -> PayloadPart:
+    def from_element(cls, carried: bytes) -> PayloadPart:
         """The part in the bytes of an element."""
         return cls(carried[NAME:])
 
@@ -80,7 +80,7 @@ class Packed:
     parts: tuple[PayloadPart, ...]
 
     @property
-    def whole(self) -> bytes:
+    def joined_bytes(self) -> bytes:
         """The payload with its parts inside, for a page without a server."""
         header, arrays = unpack(self.data)
         return pack(
@@ -101,11 +101,11 @@ def register(folder: Path) -> Callable[..., None]:
     """
     name = f"gptviz_{folder.name}_{hashlib.sha256((script(folder) + style(folder)).encode()).hexdigest()[:8]}"
     view = st.components.v2.component(
-        name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js")
+        name, html='<div class="root"></div>', js=modules.join_modules(FOLDER / "loader.js")
     )
     # This script hands over the view in `folder` and its style sheet under a name.
     arrival = FOLDER / "arrival.js"
-    text = modules.joined(folder / f"{folder.name}.js", arrival).replace(
+    text = modules.join_modules(folder / f"{folder.name}.js", arrival).replace(
         "\nexport default ", "\nconst mount = "
     )
     handed = ", ".join([json.dumps(name), "mount", json.dumps(style(folder))])
@@ -115,7 +115,7 @@ def register(folder: Path) -> Callable[..., None]:
     )
 
     def mount(*, key: str, data: bytes | Packed, **events: Callable[[Any], None]) -> None:
-        def told(name: str, act: Callable[[Any], None]) -> Callable[[], None]:
+        def tell_view(name: str, act: Callable[[Any], None]) -> Callable[[], None]:
             def tell() -> None:
                 # What a view says while its page is left arrives when it is gone already.
                 if (state := st.session_state.get(key)) is not None:
@@ -124,7 +124,7 @@ def register(folder: Path) -> Callable[..., None]:
             return tell
 
         callbacks: dict[str, Any] = {
-            f"on_{name}_change": told(name, act) for name, act in events.items()
+            f"on_{name}_change": tell_view(name, act) for name, act in events.items()
         }
         packed = data if isinstance(data, Packed) else Packed(data, ())
         with st.container(gap=None):
@@ -132,7 +132,7 @@ def register(folder: Path) -> Callable[..., None]:
             if st.session_state.setdefault(_CARRIED, {}).setdefault(name, key) == key:
                 provided(key=f"{key} script")
             for part in packed.parts:
-                _part(key=f"{key} {part.name}", data=part.carried)
+                _part(key=f"{key} {part.name}", data=part.element_bytes)
 
     return mount
 
@@ -143,7 +143,7 @@ def begin_page() -> None:
 
 
 PART = "gptviz_part"
-_part = st.components.v2.component(PART, js=modules.joined(FOLDER / "part.js"))
+_part = st.components.v2.component(PART, js=modules.join_modules(FOLDER / "part.js"))
 
 
 def page_style(*, lesson: bool = False, presenting: bool = False, view_only: bool = False) -> str:
@@ -169,7 +169,7 @@ def script(folder: Path) -> str:
     """The script of the view in `folder`, one module: the file named like the folder, with all it
     imports.
     """
-    return modules.joined(folder / f"{folder.name}.js")
+    return modules.join_modules(folder / f"{folder.name}.js")
 
 
 def style(folder: Path) -> str:

@@ -18,17 +18,17 @@ class ViewCommand:
     number: int  #: of the command, each of which is obeyed once; 0 is no command
 
     @classmethod
-    def to(cls, asked: Mapping[str, Any]) -> ViewCommand:
+    def new_command(cls, asked: Mapping[str, Any]) -> ViewCommand:
         """A new command. The clock gives its number, which must differ from earlier ones even after
         the page was reloaded.
         """
         return cls(asked, time.time_ns() // 1_000_000)
 
-    def back(self) -> ViewCommand:
+    def undo_command(self) -> ViewCommand:
         """The command that takes this one back: the view shows again what it showed before, which
         only the view knows.
         """
-        return ViewCommand.to({"back": self.number})
+        return ViewCommand.new_command({"back": self.number})
 
 
 NO_COMMAND = ViewCommand({}, 0)

@@ -13,7 +13,7 @@ from typing import Any
 Possible = range | Collection[Any] | str | int | Callable[[Any], bool]
 
 
-def read(value: object, **possible: Possible) -> dict[str, Any] | None:
+def read_event(value: object, **possible: Possible) -> dict[str, Any] | None:
     """The fields of an event, by the `value` that a trigger carried; None if it is not a dictionary
     (or the JSON of one) in which each field has one of its `possible` values. A field that is
     absent counts as None.
@@ -42,7 +42,7 @@ def _is_possible(value: object, possible: Possible) -> bool:
     return value in possible
 
 
-def maybe(possible: Possible) -> Callable[[object], bool]:
+def or_none(possible: Possible) -> Callable[[object], bool]:
     """A possible value, or None, which an absent field counts as."""
     return lambda value: value is None or _is_possible(value, possible)
 

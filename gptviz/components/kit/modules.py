@@ -24,7 +24,7 @@ COMMENT = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL
 UNKNOWN = re.compile(r"^(?:import\b(?!\()|export\b(?! default )).*", re.MULTILINE)
 
 
-def joined(entry: Path, *others: Path) -> str:
+def join_modules(entry: Path, *others: Path) -> str:
     """The module in the file `entry`, the `others`, and all that they import, as the text of one
     module. A ValueError if a module imports what another does not export, imports itself in a
     circle, or is written in a form that is not supported; a FileNotFoundError if a module imports a
@@ -57,12 +57,12 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
                 f"{file.name} imports {', '.join(missing)}, which {module.name} does not export"
             )
 
-    def required(found: re.Match[str]) -> str:
+    def add_import(found: re.Match[str]) -> str:
         names = found[1].replace(" as ", ": ")
         return f"const {{{names}}} = {scope((file.parent / found[2]).resolve())};"
 
     exports[file] = EXPORT.findall(text)
-    body = EXPORT.sub("", IMPORT.sub(required, text))
+    body = EXPORT.sub("", IMPORT.sub(add_import, text))
     if unknown := UNKNOWN.search(body):
         raise ValueError(f"{file.name}: this import or export is not understood: {unknown[0]}")
     if not above:

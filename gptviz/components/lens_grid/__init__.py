@@ -16,9 +16,9 @@ import numpy as np
 
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
-from gptviz.components.kit.events import read
+from gptviz.components.kit.events import read_event
 from gptviz.interp.reading.lens import Lens
-from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, whole
+from gptviz.settings.address_values import ON_OR_OFF, Values, declare_values, one_of, whole_number
 
 _mount = register(Path(__file__).parent)
 
@@ -81,7 +81,7 @@ def payload(
         "vocabSize": vocab_size,
         "spaced": spaced,
         "code": code,
-        "declared": declared(
+        "declared": declare_values(
             address([one.name for one in seen.layers], seen.positions),
             {
                 "layer": seen.layers[-1].name,
@@ -110,7 +110,7 @@ def address(names: Sequence[str], positions: range) -> dict[str, Values]:
     """
     return {
         "layer": one_of(names),
-        "position": whole(positions[0], positions[-1]),
+        "position": whole_number(positions[0], positions[-1]),
         "colour": one_of(COLOURS),
         "words": ON_OR_OFF,
     }
@@ -118,22 +118,22 @@ def address(names: Sequence[str], positions: range) -> dict[str, Values]:
 
 def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> None:
     """Show what `payload` packed; `on_open` gets the event of a cell that was opened (see
-    `opened`).
+    `read_click`).
     """
     _mount(key=key, data=packed, open=on_open)
 
 
-def opened(value: object, of: str, n_layer: int, n_position: int) -> LensCell | None:
+def read_click(value: object, of: str, n_layer: int, n_position: int) -> LensCell | None:
     """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if stale or
     not what this view sends.
     """
-    fields = read(value, of=of, layer=range(n_layer), index=range(n_position))
+    fields = read_event(value, of=of, layer=range(n_layer), index=range(n_position))
     if fields is None:
         return None
     return LensCell(fields["layer"], fields["index"])
 
 
-def asked(
+def read_address(
     layer: str | None, position: str | None, names: Sequence[str], positions: range
 ) -> LensCell | None:
     """The cell that an address asks for by the name of its layer and its position, or None if there

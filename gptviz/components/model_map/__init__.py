@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gptviz.components.kit import register
-from gptviz.components.kit.events import list_up_to, read, text_up_to
+from gptviz.components.kit.events import list_up_to, read_event, text_up_to
 from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor
 from gptviz.labelled_array import Float32Array, Float64Array
-from gptviz.settings.address_values import ON_OR_OFF, Values, one_of, whole
+from gptviz.settings.address_values import ON_OR_OFF, Values, one_of, whole_number
 
 _mount = register(Path(__file__).parent)
 
@@ -57,7 +57,7 @@ def model_map(
     on_look: Callable[[object], None],
     on_shut: Callable[[object], None],
 ) -> None:
-    """Show the map that `payload` describes; events are checked with `taken` and `looked`, that of
+    """Show the map that `payload` describes; events are checked with `read_guess` and `looked`, that of
     a closed box with nothing.
     """
     _mount(key=key, data=payload, take=on_take, look=on_look, shut=on_shut)
@@ -73,13 +73,13 @@ def address(drawn: Anatomy) -> dict[str, Values]:
     return {
         "box": one_of([box.path for box in drawn.boxes]),
         "block": one_of(blocks),
-        "tensor": whole(0, max(len(box.pieces) for box in drawn.boxes) - 1),
-        "head": whole(0, config.n_head - 1),
+        "tensor": whole_number(0, max(len(box.pieces) for box in drawn.boxes) - 1),
+        "head": whole_number(0, config.n_head - 1),
         "sizes": ON_OR_OFF,
     }
 
 
-def usual(drawn: Anatomy) -> dict[str, Any]:
+def default_boxes(drawn: Anatomy) -> dict[str, Any]:
     """What is open before anybody chooses: a block in the middle, which has more to show than the
     first.
     """
@@ -92,11 +92,11 @@ def usual(drawn: Anatomy) -> dict[str, Any]:
     }
 
 
-def taken(value: object, text: str, guesses: int) -> int | None:
+def read_guess(value: object, text: str, guesses: int) -> int | None:
     """The guess that was clicked on the map with the mark `text`; None if it was on another map or
     is no such guess.
     """
-    fields = read(value, text=text, guess=range(guesses))
+    fields = read_event(value, text=text, guess=range(guesses))
     if fields is None:
         return None
     return fields["guess"]
@@ -106,7 +106,7 @@ def looked(value: object) -> TensorPage | None:
     """The slice of a tensor that a click asks for, or None. This model may not have it: see
     `fit`.
     """
-    fields = read(
+    fields = read_event(
         value, box=text_up_to(200), piece=range(MOST_PIECES), at=list_up_to(3, range(2**31))
     )
     if fields is None:
@@ -178,10 +178,10 @@ def thumbnails(
     """
     pools = tuple(map(pooling, whole or patterns.shape[-2:]))
     small = np.rint(
-        np.nan_to_num(_pooled(patterns, pools, np.maximum)).clip(0, 1) * WHOLE_SHARE
+        np.nan_to_num(_pool_values(patterns, pools, np.maximum)).clip(0, 1) * WHOLE_SHARE
     ).astype(np.uint8)
     if hidden is not None:
-        small[:, _pooled(hidden, pools, np.logical_and)] = HIDDEN
+        small[:, _pool_values(hidden, pools, np.logical_and)] = HIDDEN
     if whole is None:
         missing = 0
     else:
@@ -189,7 +189,7 @@ def thumbnails(
     return np.pad(small, ((0, 0), (0, 0), (0, missing)), constant_values=HIDDEN)
 
 
-def _pooled(
+def _pool_values(
     values: npt.NDArray[Any], pools: tuple[int, ...], together: np.ufunc
 ) -> npt.NDArray[Any]:
     """Values [..., query, key] with groups of `pools` queries and keys combined into one by

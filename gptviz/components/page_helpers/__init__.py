@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gptviz.components.kit import pack, register
-from gptviz.components.kit.events import read, text_up_to
+from gptviz.components.kit.events import read_event, text_up_to
 
 _mount = register(Path(__file__).parent)
 # The helpers that every page asks for.
@@ -58,17 +58,17 @@ def page_address(known: str, *, key: str, on_tell: Callable[[str], None]) -> Non
     """
 
     def answer(value: object) -> None:
-        if (query := told(value)) is not None:
+        if (query := read_query(value)) is not None:
             on_tell(query)
 
     _mount(key=key, data=pack({"asked": {"address": {"known": known}}}), query=answer)
 
 
-def told(value: object) -> str | None:
+def read_query(value: object) -> str | None:
     """The query that an event from the browser tells; None if it is not what this component
     sends.
     """
-    fields = read(value, query=text_up_to(LONGEST))
+    fields = read_event(value, query=text_up_to(LONGEST))
     if fields is None:
         return None
     return fields["query"]

@@ -21,9 +21,16 @@ import streamlit as st
 
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
-from gptviz.components.kit.events import read
+from gptviz.components.kit.events import read_event
 from gptviz.labelled_array import Float32Array, Float64Array
-from gptviz.settings.address_values import ON_OR_OFF, Values, declared, one_of, real, whole
+from gptviz.settings.address_values import (
+    ON_OR_OFF,
+    Values,
+    declare_values,
+    one_of,
+    real_number,
+    whole_number,
+)
 
 _mount = register(Path(__file__).parent)
 
@@ -97,7 +104,7 @@ def payload(
             "overflow"
         )
     generation = int.from_bytes(blake2b(repr(about).encode(), digest_size=6).digest(), "big")
-    vocabulary, packed_labels = _packed(tuple(labels))
+    vocabulary, packed_labels = _pack_labels(tuple(labels))
     header: dict[str, Any] = {
         "vocabulary": vocabulary,
         "generation": generation,
@@ -109,7 +116,7 @@ def payload(
         "note": note,
         "prompt": prompt,
         "used": len(labels) if used is None else used,
-        "declared": declared(address(len(labels), draws=numbers is not None), USUAL),
+        "declared": declare_values(address(len(labels), draws=numbers is not None), USUAL),
         "asked": dict(command.asked),
         "number": command.number,
     }
@@ -120,7 +127,7 @@ def payload(
 
 
 @lru_cache(maxsize=4)
-def _packed(labels: tuple[str, ...]) -> tuple[str, npt.NDArray[np.uint8]]:
+def _pack_labels(labels: tuple[str, ...]) -> tuple[str, npt.NDArray[np.uint8]]:
     """A hash of the labels, and the labels as the bytes of a list in JSON."""
     text = json.dumps(labels).encode("ascii")
     return blake2b(text, digest_size=12).hexdigest(), np.frombuffer(text, np.uint8)
@@ -157,21 +164,21 @@ def address(vocab_size: int, *, draws: bool) -> dict[str, Values]:
     if not draws:
         return shown
     of_the_draw = {
-        "temperature": real(0, 2),
-        "top_k": whole(0, max(vocab_size, 100)),
-        "top_p": real(0.05, 1),
+        "temperature": real_number(0, 2),
+        "top_k": whole_number(0, max(vocab_size, 100)),
+        "top_p": real_number(0.05, 1),
     }
-    return {**of_the_draw, "seed": whole(0, SEEDS - 1), **shown}
+    return {**of_the_draw, "seed": whole_number(0, SEEDS - 1), **shown}
 
 
 def _answer(value: object, shown: Payload, act: Callable[[int], None]) -> None:
-    if (token := chosen(value, shown.generation, shown.used)) is not None:
+    if (token := read_choice(value, shown.generation, shown.used)) is not None:
         act(token)
 
 
-def chosen(value: object, generation: int, used: int) -> int | None:
+def read_choice(value: object, generation: int, used: int) -> int | None:
     """The token in an event from the browser; None if it is stale or not what this view sends."""
-    fields = read(value, generation=generation, token=range(used))
+    fields = read_event(value, generation=generation, token=range(used))
     if fields is None:
         return None
     return fields["token"]

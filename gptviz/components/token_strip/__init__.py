@@ -20,7 +20,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.components.kit import pack, register
-from gptviz.components.kit.events import read
+from gptviz.components.kit.events import read_event
 from gptviz.figures.kit.theme import OUTPUT
 
 _mount = register(Path(__file__).parent)
@@ -41,7 +41,7 @@ class Token:
     below: str = ""  #: a short text below it
 
     @cached_property
-    def packed(self) -> str:
+    def json_text(self) -> str:
         """The token as JSON, as it is sent to the browser; made only once, however often the token
         is shown.
         """
@@ -106,11 +106,11 @@ def payload(tokens: Sequence[Token], settings: Mapping[str, Any]) -> bytes:
     """The bytes that the browser gets. The tokens are one array, the bytes of a list in JSON: so
     each is packed only once.
     """
-    listed = f"[{','.join(token.packed for token in tokens)}]".encode("ascii")
+    listed = f"[{','.join(token.json_text for token in tokens)}]".encode("ascii")
     return pack(settings, tokens=np.frombuffer(listed, np.uint8))
 
 
-def _shown(key: str) -> str:
+def _show_key(key: str) -> str:
     return f"{key} shown"
 
 
@@ -120,26 +120,26 @@ def _generation(key: str, tokens: tuple[Token, ...]) -> int:
     A click carries the number of the text it was made on, so that a click on an earlier text is not
     mistaken for a click on this one.
     """
-    generation, before = st.session_state.get(_shown(key), (0, ()))
+    generation, before = st.session_state.get(_show_key(key), (0, ()))
     if tokens[: len(before)] != before:
         generation += 1
-    st.session_state[_shown(key)] = (generation, tokens)
+    st.session_state[_show_key(key)] = (generation, tokens)
     return int(generation)
 
 
 def _answer(value: object, key: str, act: Callable[[int], None]) -> None:
     """Act on a click in the strip `key`, unless it was made on an earlier text."""
-    if (at := clicked(value, *st.session_state[_shown(key)])) is not None:
+    if (at := read_click(value, *st.session_state[_show_key(key)])) is not None:
         act(at)
 
 
-def clicked(value: object, generation: int, tokens: Sequence[Token]) -> int | None:
+def read_click(value: object, generation: int, tokens: Sequence[Token]) -> int | None:
     """The index of the chip in an event from the browser; None if it is stale or not what this
     component sends.
 
     An event is JSON: {"at": chip, "generation": number of the text it was made on}.
     """
-    fields = read(value, generation=generation, at=range(len(tokens)))
+    fields = read_event(value, generation=generation, at=range(len(tokens)))
     if fields is None:
         return None
     return fields["at"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, distinct
+from gptviz.figures.kit.axes import MONOSPACE, distinct_names
 from gptviz.figures.kit.format import percent
-from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 LINE = 30
@@ -18,8 +18,8 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
     the output for after, with their numbers; the first guess at the top, the scale from 0 on.
     """
     _, tokens = change.axes
-    names = distinct([plain(label, 18) for label in tokens.labels])
-    figure = themed(
+    names = distinct_names([plain_label(label, 18) for label in tokens.labels])
+    figure = themed_figure(
         theme,
         height=70 + LINE * len(names),
         margin={"l": 8, "r": 16, "t": 28, "b": 36},
@@ -45,7 +45,7 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
             text=[percent(float(share)) for share in row],
             textposition="outside",
             cliponaxis=False,
-            customdata=[plain(label, LONGEST_LABEL) for label in tokens.labels],
+            customdata=[plain_label(label, LONGEST_LABEL) for label in tokens.labels],
             hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
         )
     return figure

@@ -15,7 +15,7 @@ from gptviz.figures.kit.axes import MONOSPACE
 from gptviz.figures.kit.format import percent as in_percent
 from gptviz.figures.kit.format import side_by_side
 from gptviz.figures.kit.labelled import LONGEST_LABEL, names_of
-from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, blend, plain, themed
+from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, blend, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 LONGEST_NAME = 48
@@ -39,7 +39,7 @@ def pairs(
     scale that ends at `limit`.
     """
     names = names_of(a.axes[0], LONGEST_NAME)
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=(ROW_OF_TWO + _room(names)) * len(names) + 90,
         dragmode=False,
@@ -54,10 +54,10 @@ def pairs(
         figure.add_bar(
             orientation="h",
             name=side,
-            x=_drawable(one),
+            x=_nan_as_zero(one),
             y=names,
             marker={"color": shade, "pattern": pattern | {"shape": hatching, "bgcolor": shade}},
-            text=[_written(value, percent) for value in one.values.tolist()],
+            text=[_format_value(value, percent) for value in one.values.tolist()],
             textposition="outside",
             cliponaxis=False,
             constraintext="none",
@@ -139,7 +139,7 @@ def differences(
     """
     names = names_of(difference.axes[0], LONGEST_NAME)
     values = difference.values.tolist()
-    texts = [_written(value, percent, "only in one") for value in values]
+    texts = [_format_value(value, percent, "only in one") for value in values]
     if signed:  # as a reader compares them
         together = side_by_side([100 * value if percent else value for value in values])
         texts = [f"{text} %" if text and percent else text or "only in one" for text in together]
@@ -147,14 +147,14 @@ def differences(
     if signed:
         colours = [QUERY if value >= 0 else KEY for value in values]
     # As high as the pair of bars next to it.
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90,
         dragmode=False,
     )
     figure.add_bar(
         orientation="h",
-        x=_drawable(difference),
+        x=_nan_as_zero(difference),
         y=names,
         marker={"color": colours},
         text=texts,
@@ -182,12 +182,12 @@ def _room(names: Sequence[str]) -> int:
     return 0
 
 
-def _drawable(side: LabelledArray) -> list[float]:
+def _nan_as_zero(side: LabelledArray) -> list[float]:
     """NaN as 0: a bar of no length, whose text says what it is."""
     return [float(value) for value in np.nan_to_num(side.values)]
 
 
-def _written(value: float, percent: bool, none: str = "has none") -> str:
+def _format_value(value: float, percent: bool, none: str = "has none") -> str:
     if math.isnan(value):
         return none
     if percent:
@@ -235,8 +235,8 @@ def movers(
         for index in np.argsort(-far, kind="stable")[:MOST_LABELLED].tolist()
         if far[index] > 0
     ]
-    labels = [plain(label, LONGEST_LABEL) for label in a.axes[0].labels]
-    figure = themed(
+    labels = [plain_label(label, LONGEST_LABEL) for label in a.axes[0].labels]
+    figure = themed_figure(
         theme,
         height=height,
         margin={"l": 8, "r": 8, "t": 34, "b": 8},

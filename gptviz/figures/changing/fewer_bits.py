@@ -7,9 +7,9 @@ import html
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis, rows, some, span
+from gptviz.figures.kit.axes import axis, labelled_places, rows, span
 from gptviz.figures.kit.heat import add_unit, from_to, heatmap, numbers, scale
-from gptviz.figures.kit.theme import OUTPUT, Theme, plain, themed
+from gptviz.figures.kit.theme import OUTPUT, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 # pixels
@@ -44,9 +44,9 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         "<b>%{z:.2%}</b><extra></extra>",
         colorbar=scale(ticks, [f"{100 * value:.3g}" for value in ticks]) | {"len": 0.45},
     )
-    names = [plain(name, 40) for name in matrices.labels]
-    named = some(count, MOST_NAMED)
-    figure = themed(
+    names = [plain_label(name, 40) for name in matrices.labels]
+    named = labelled_places(count, MOST_NAMED)
+    figure = themed_figure(
         theme,
         drawn,
         height=AROUND + ROW * len(values),
@@ -56,7 +56,7 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         xaxis=axis("block")
         | {
             "tickvals": list(named),
-            "ticktext": [plain(blocks.labels[place], 12) for place in named],
+            "ticktext": [plain_label(blocks.labels[place], 12) for place in named],
         }
         | span(count),
         yaxis=axis("") | rows(names),

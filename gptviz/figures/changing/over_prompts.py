@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, rows
-from gptviz.figures.kit.theme import QUERY, STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import QUERY, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 ROW = 27
@@ -35,8 +35,8 @@ def over_prompts(
         marker={"symbol": "diamond-open", "size": 11, "color": theme.text},
         hovertemplate="on screen %{x:.4g}<extra></extra>",
     )
-    names = [plain(spread.axes[1].labels[i], 40) for i in order]
-    return themed(
+    names = [plain_label(spread.axes[1].labels[i], 40) for i in order]
+    return themed_figure(
         theme,
         dots,
         diamonds,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, short_label, some
+from gptviz.figures.kit.axes import MONOSPACE, labelled_places, short_label
 from gptviz.figures.kit.heat import add_frame, clickable, heatmap, numbers, scale
-from gptviz.figures.kit.theme import Theme, plain, themed
+from gptviz.figures.kit.theme import Theme, plain_label, themed_figure
 from gptviz.labelled_array import Axis, LabelledArray
 
 # From a share of −1 (as far away again as the clean answer is) to 1 (all of it).
@@ -37,7 +37,7 @@ FREE = 0.6
 MARKED_AT = 0.3
 
 
-def restored(
+def draw_restored(
     shares: LabelledArray,
     theme: Theme,
     *,
@@ -92,7 +92,7 @@ def restored(
     else:
         below = 56
     head = {"xref": "paper", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 4}}
-    figure = themed(
+    figure = themed_figure(
         theme,
         drawn,
         height=LEAST
@@ -139,11 +139,15 @@ def _is_long(axis: Axis) -> bool:
 
 def _ticks(axis: Axis, first: int = 0) -> dict[str, object]:
     """The labels of an axis, as many as fit without overlapping."""
-    named = some(len(axis.labels), MOST_WORDS if _is_long(axis) else MOST_CHARACTERS, first)
+    named = labelled_places(
+        len(axis.labels), MOST_WORDS if _is_long(axis) else MOST_CHARACTERS, first
+    )
     return {
         "title": {"text": axis.name, "standoff": 12},
         "tickvals": list(named),
-        "ticktext": [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in named],
+        "ticktext": [
+            plain_label(short_label(axis.labels[place]), LONGEST_LABEL) for place in named
+        ],
         "tickfont": MONOSPACE,
         "fixedrange": True,
         "tickangle": -60 if _is_long(axis) else 0,

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis, two_axes
 from gptviz.figures.kit.lines import DASHES
-from gptviz.figures.kit.theme import OUTPUT, QUERY, STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import OUTPUT, QUERY, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 COLOURS = (OUTPUT, QUERY)
@@ -22,7 +22,7 @@ def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None)
     """
     texts, strengths = table.axes
     x = [float(label) for label in strengths.labels]
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         margin=MARGIN | {"t": 30},
@@ -48,14 +48,14 @@ def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None)
             "dash": DASHES[index % len(DASHES)],
         }
         hover = (
-            f"{plain(text, LONGEST_NAME)}<br>strength %{{x}}<br><b>%{{y:.3f}}</b> "
+            f"{plain_label(text, LONGEST_NAME)}<br>strength %{{x}}<br><b>%{{y:.3f}}</b> "
             f"{table.unit}<extra></extra>"
         )
         figure.add_scatter(
             x=x,
             y=values,
             mode="lines+markers",
-            name=plain(text, LONGEST_NAME),
+            name=plain_label(text, LONGEST_NAME),
             line=look,
             hovertemplate=hover,
         )

@@ -11,8 +11,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room, two_axes
-from gptviz.figures.kit.heat import heatmap, largest, scale
-from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain, themed
+from gptviz.figures.kit.heat import heatmap, largest_size, scale
+from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 # The most tokens that have their names below their bars.
@@ -27,7 +27,7 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     blank.
     """
     guessed, left = rise.axes
-    limit = largest(rise.values)
+    limit = largest_size(rise.values)
     place = {
         "orientation": "h",
         "len": 0.42,
@@ -51,7 +51,7 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             **place,
         ),
     )
-    return themed(
+    return themed_figure(
         theme,
         drawn,
         height=height,
@@ -70,7 +70,11 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
     figure = two_axes(
         theme,
         axis(windows.name)
-        | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
+        | {
+            "type": "log",
+            "tickvals": _spaced_windows(x),
+            "ticktext": [str(window) for window in _spaced_windows(x)],
+        },
         axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
         height=height,
     )
@@ -86,7 +90,7 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
     return figure
 
 
-def _apart(windows: Sequence[int]) -> list[int]:
+def _spaced_windows(windows: Sequence[int]) -> list[int]:
     """Windows whose numbers can stand next to each other on a logarithmic axis: the last, and those
     well below it.
     """
@@ -103,10 +107,10 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     mean = np.cumsum(np.where(known, loss.values, 0)) / np.maximum(np.cumsum(known), 1)
     names = {
         "tickvals": places,
-        "ticktext": [plain(label, 10) for label in tokens.labels],
+        "ticktext": [plain_label(label, 10) for label in tokens.labels],
         "tickangle": -90,
     }
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         showlegend=True,

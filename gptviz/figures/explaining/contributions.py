@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, distinct
+from gptviz.figures.kit.axes import MONOSPACE, distinct_names
 from gptviz.figures.kit.format import side_by_side
-from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 # With more bars than this there is no room for a number on each.
@@ -37,7 +37,7 @@ def contributions(
     values = shares.values
     numbered = len(words) <= MOST_NUMBERED
     bars = go.Bar(
-        x=distinct([plain(word, LONGEST_LABEL) for word in words]),
+        x=distinct_names([plain_label(word, LONGEST_LABEL) for word in words]),
         y=values,
         marker={
             "color": [STREAM] * has_bias
@@ -53,7 +53,7 @@ def contributions(
         hovertemplate=f"<b>%{{customdata}}</b><br>{verb} %{{y:+.4g}}<extra></extra>",
     )
     low, high = _reach(values)
-    figure = themed(
+    figure = themed_figure(
         theme,
         bars,
         height=height,
@@ -78,8 +78,8 @@ def contributions(
         },
     )
     figure.add_annotation(
-        text=f"<span style='color: {QUERY}'>▲</span> {plain(above)}   <span style='color: "
-        f"{KEY}'>▼</span> {plain(below)}",
+        text=f"<span style='color: {QUERY}'>▲</span> {plain_label(above)}   <span style='color: "
+        f"{KEY}'>▼</span> {plain_label(below)}",
         x=1,
         y=1,
         xref="paper",

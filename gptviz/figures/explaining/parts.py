@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, rows
-from gptviz.figures.kit.format import signed
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, plain, themed
+from gptviz.figures.kit.format import format_signed
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 ROW = 27  # pixels
@@ -34,7 +34,7 @@ def waterfall(
     order = np.argsort(-np.abs(values), kind="stable")
     few = len(order) <= shown + 1
     first = order if few else order[:shown]
-    labels = [plain(names[i], LONGEST_LABEL) for i in first]
+    labels = [plain_label(names[i], LONGEST_LABEL) for i in first]
     sizes = values[first].tolist()
     if not few:
         labels.append(f"the other {len(order) - shown} parts")
@@ -53,7 +53,7 @@ def waterfall(
         x=[*sizes, total],
         y=list(range(count)),
         marker={"color": [*shades, OUTPUT]},
-        text=[signed(size) for size in (*sizes, total)],
+        text=[format_signed(size) for size in (*sizes, total)],
         textposition="outside",
         cliponaxis=False,
         customdata=[
@@ -82,7 +82,7 @@ def waterfall(
         for start, size in zip(starts, sizes, strict=True)
     )
     room = 0.02 * span
-    figure = themed(
+    figure = themed_figure(
         theme,
         bars,
         height=ROW * count + MARGIN["t"] + MARGIN["b"],
@@ -99,7 +99,7 @@ def waterfall(
             "zeroline": True,
             "showgrid": True,
         },
-        yaxis=rows([*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"])
+        yaxis=rows([*labels, f"<b>{plain_label(whole, LONGEST_LABEL)}</b>"])
         | (
             {"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"}
             if is_at_edge or total < 0
@@ -109,8 +109,8 @@ def waterfall(
     # The meaning of the two colours ends at the figure's right edge, so that it may be wider than
     # the picture.
     text = (
-        f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: "
-        f"{KEY}'>■</span> {plain(below, 30)}"
+        f"<span style='color: {QUERY}'>■</span> {plain_label(above, 30)}   <span style='color: "
+        f"{KEY}'>■</span> {plain_label(below, 30)}"
     )
     place = {"xref": "paper", "x": 1, "xshift": figure.layout.margin.r - 8, "xanchor": "right"}
     return figure.add_annotation(

@@ -11,7 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import Theme, plain, themed
+from gptviz.figures.kit.theme import Theme, plain_label, themed_figure
 from gptviz.labelled_array import Axis
 
 # Room for ticks and titles is fixed and not measured, so that a figure keeps its place when it is
@@ -41,7 +41,7 @@ def two_axes(
     """An empty figure between these two axes, with room for their ticks and titles and without a
     legend.
     """
-    return themed(
+    return themed_figure(
         theme, height=height, showlegend=False, margin=MARGIN, xaxis=across, yaxis=up, **layout
     )
 
@@ -60,14 +60,14 @@ def rows(names: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def distinct(names: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str]) -> list[str]:
     """The names as categories, which must differ: one that came before gets invisible characters at
     its end.
     """
     return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]
 
 
-def some(count: int, most: int, first: int = 0) -> range:
+def labelled_places(count: int, most: int, first: int = 0) -> range:
     """The places from `first` to before `count` that have a label: all, or at most `most` at equal
     distances.
     """
@@ -82,7 +82,7 @@ def token_names(axis: Axis) -> list[str]:
         labels = axis.labels
     else:
         labels = tuple(map(short_label, axis.labels))
-    return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
+    return [f"{index} {plain_label(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
 
 
 def token_room(axis: Axis) -> int:
@@ -112,8 +112,8 @@ def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
     }
     if not all_fit(axis):
         return look | {"tickangle": 0 if down else -90}
-    places = some(len(axis.labels), MOST_STAGGERED)
-    labels = [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
+    places = labelled_places(len(axis.labels), MOST_STAGGERED)
+    labels = [plain_label(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
     if len(axis.labels) > MOST_IN_A_ROW:
         apart = "{}\u00a0\u00a0" if down else "<br>{}"
         labels = [apart.format(label) if index % 2 else label for index, label in enumerate(labels)]
@@ -157,10 +157,10 @@ def log_ticks(low: float, high: float) -> list[float]:
     ticks = [tick for tick in every if low <= tick <= high]
     if powers >= FEW_POWERS or len(ticks) >= FEWEST:
         return ticks
-    return _even(low, high)
+    return _even_ticks(low, high)
 
 
-def _even(low: float, high: float) -> list[float]:
+def _even_ticks(low: float, high: float) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten."""
     step = 10.0 ** math.floor(math.log10((high - low) / 3))
     step *= next(times for times in (5, 2, 1) if (high - low) / (times * step) >= 3 or times == 1)

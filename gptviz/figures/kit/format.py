@@ -34,7 +34,7 @@ def change_in_words(before: float, after: float) -> str:
     return f"{'falls' if after < before else 'rises'} from {percent(before)} to {percent(after)}"
 
 
-def signed(value: float, places: int | None = None) -> str:
+def format_signed(value: float, places: int | None = None) -> str:
     """Three significant digits, or `places` decimals, after a sign, as of what is added or taken
     away.
     """
@@ -43,7 +43,7 @@ def signed(value: float, places: int | None = None) -> str:
     return _not_finite(value) or format(value, f"+.{places}f").replace("-", "−")
 
 
-def counted(number: int, name: str, several: str = "") -> str:
+def format_count(number: int, name: str, several: str = "") -> str:
     """A number of things: "1 block", "2 blocks"; `several` is what more of them are called where an
     s is not enough.
     """
@@ -74,20 +74,20 @@ def brief(number: float, digits: int = 3) -> str:
     )
 
 
-def fixed(number: float, places: int = 2) -> str:
+def format_fixed(number: float, places: int = 2) -> str:
     """A number with this many decimal places and a real minus; what is rounded to nothing has no
     sign.
     """
     return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
 
 
-def small(number: float, places: int) -> str:
+def format_small(number: float, places: int) -> str:
     """A number from 0 on with this many decimal places; what they would show as 0 is a power of
     ten: 7.0 · 10⁻⁸.
     """
     if 0 < number < 0.5 * 10**-places:
         return power(number)
-    return fixed(number, places)
+    return format_fixed(number, places)
 
 
 def _not_finite(number: float) -> str:
@@ -114,7 +114,7 @@ def side_by_side(values: Sequence[float]) -> list[str]:
     else:
         decimals = 0
 
-    def written(value: float) -> str:
+    def format_value(value: float) -> str:
         if not math.isfinite(value):
             return ""
         if not round(value, decimals):
@@ -123,7 +123,7 @@ def side_by_side(values: Sequence[float]) -> list[str]:
             return "0"
         return f"{value:+.{decimals}f}".replace("-", "−")
 
-    return [written(float(value)) for value in values]
+    return [format_value(float(value)) for value in values]
 
 
 def in_words(count: float) -> str:

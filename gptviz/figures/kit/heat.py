@@ -12,8 +12,8 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from gptviz.figures.kit.axes import MARGIN, axis, some
-from gptviz.figures.kit.theme import Theme, diverging, ink, plain, sequential, themed
+from gptviz.figures.kit.axes import MARGIN, axis, labelled_places
+from gptviz.figures.kit.theme import Theme, diverging, ink, plain_label, sequential, themed_figure
 from gptviz.labelled_array import Axis, LabelledArray
 
 # A tick with the name of a token takes a line.
@@ -110,7 +110,7 @@ def numbers(drawn: go.Heatmap, texts: Sequence[Sequence[str]]) -> go.Scatter:
     )
 
 
-def largest(values: npt.NDArray[Any]) -> float:
+def largest_size(values: npt.NDArray[Any]) -> float:
     """Where a scale of these values ends: the largest size of any; 1 where none is more than 0.
     What is no number is left out.
     """
@@ -122,7 +122,7 @@ def from_to(values: npt.NDArray[Any]) -> tuple[float, float]:
     upper half) and ends.
     """
     shown = values[np.isfinite(values)]
-    high = largest(values)
+    high = largest_size(values)
     low = float(shown.min(initial=high))
     if high / 2 < low < high:
         return (low, high)
@@ -183,7 +183,7 @@ def signed_matrix(
         | {"len": 0.6, "outlinewidth": 1, "title": {"text": values.unit, "side": "top"}}
         | {"yref": "paper", "yanchor": "bottom", "ypad": 4},
     )
-    figure = themed(
+    figure = themed_figure(
         theme,
         drawn,
         height=height,
@@ -224,9 +224,9 @@ def _point_out(figure: go.Figure, tokens: Sequence[str], rows: Axis, theme: Them
         line={"color": theme.text, "width": 1.5, "dash": "dot"},
         fillcolor="rgba(0,0,0,0)",
     )
-    named = [places[i] for i in some(len(places), MOST_NAMED)]
+    named = [places[i] for i in labelled_places(len(places), MOST_NAMED)]
     text = [
-        f"{place} {plain(tokens[place], 8)}" if place < len(tokens) else str(place)
+        f"{place} {plain_label(tokens[place], 8)}" if place < len(tokens) else str(place)
         for place in named
     ]
     for name in ("xaxis", "yaxis"):

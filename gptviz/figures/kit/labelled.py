@@ -10,14 +10,14 @@ import plotly.graph_objects as go
 from gptviz.figures.kit.axes import (
     MONOSPACE,
     axis,
+    labelled_places,
     short_label,
-    some,
     token_axis,
     token_names,
     token_room,
 )
-from gptviz.figures.kit.heat import add_unit, heatmap, largest, scale
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, Theme, plain, themed
+from gptviz.figures.kit.heat import add_unit, heatmap, largest_size, scale
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, Theme, plain_label, themed_figure
 from gptviz.labelled_array import Axis, LabelledArray
 
 # Most labels down an axis of cells, and along one; with more of them every second, third, … is left
@@ -37,9 +37,14 @@ def picture(values: LabelledArray, theme: Theme, *, height: int = 360) -> go.Fig
         # A scale of one colour where nothing is below 0.
         signed = bool(np.any(np.less(values.values, 0)))
         figure = cells(
-            values, theme, limit=largest(values.values), signed=signed, colour=QUERY, height=height
+            values,
+            theme,
+            limit=largest_size(values.values),
+            signed=signed,
+            colour=QUERY,
+            height=height,
         )
-        add_unit(figure, plain(values.unit, 60), 20)
+        add_unit(figure, plain_label(values.unit, 60), 20)
         return figure
     names = ", ".join(axis.name for axis in values.axes)
     raise ValueError(
@@ -56,9 +61,9 @@ def _bars(values: LabelledArray, theme: Theme, height: int) -> go.Figure:
         marker={"color": [KEY if value < 0 else QUERY for value in values.values.tolist()]},
         hovertemplate="%{x}<br><b>%{y:.4g}</b><extra></extra>",
     )
-    up = axis(plain(values.unit, 60))
+    up = axis(plain_label(values.unit, 60))
     room = {"l": 66, "r": 20, "t": 12, "b": token_room(places)}
-    return themed(
+    return themed_figure(
         theme, bars, height=height, margin=room, dragmode=False, xaxis=token_axis(places), yaxis=up
     )
 
@@ -90,7 +95,7 @@ def cells(
         colorbar=scale([-limit, 0, limit] if signed else [0, limit])
         | {"len": 0.6, "x": 0.94, "outlinewidth": 1},
     )
-    return themed(
+    return themed_figure(
         theme,
         drawn,
         height=height,
@@ -104,7 +109,7 @@ def names_of(axis: Axis, longest: int = LONGEST_LABEL) -> list[str]:
     """One name per index: labels may be equal, categories must not. A number that is its own index
     stays as it is.
     """
-    labels = [plain(short_label(label), longest) for label in axis.labels]
+    labels = [plain_label(short_label(label), longest) for label in axis.labels]
     if len(set(labels)) == len(labels):
         return labels
     return [f"{index} {label}" for index, label in enumerate(labels)]
@@ -112,7 +117,7 @@ def names_of(axis: Axis, longest: int = LONGEST_LABEL) -> list[str]:
 
 def _axis(axis: Axis, most: int) -> dict[str, Any]:
     names = names_of(axis)
-    named = [names[i] for i in some(len(names), most)]
+    named = [names[i] for i in labelled_places(len(names), most)]
     title = {"text": axis.name, "standoff": 6}
     return {
         "type": "category",

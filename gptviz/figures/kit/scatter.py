@@ -13,7 +13,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, rows
-from gptviz.figures.kit.theme import KIND_COLOURS, STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import KIND_COLOURS, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 # One shape per kind, from those that exist in 2 and in 3 dimensions alike.
@@ -65,7 +65,7 @@ def text_positions(
     py = y / scale
     # the markers first, labels join them
     boxes = np.stack([px - 4, py - 4, px + 4, py + 4], axis=1)
-    # the edges of the picture, as of `ends`
+    # the edges of the picture, as of `axis_ends`
     middle = (px.min() + px.max()) / 2
     beside = 0.56 * (np.ptp(px) or across)
     chosen = []
@@ -93,7 +93,7 @@ def groups(kinds: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
     return {kind: np.flatnonzero(all_kinds == kind) for kind in KIND_COLOURS if kind in all_kinds}
 
 
-def ends(points: npt.NDArray[Any]) -> list[tuple[float, float]]:
+def axis_ends(points: npt.NDArray[Any]) -> list[tuple[float, float]]:
     """Where the axis of each component begins and ends, so that all `points` [..., component] fit,
     with room for labels.
     """
@@ -135,7 +135,7 @@ def cloud(
         notes: a line on each point, which the pointer shows.
     """
     picture = _Points(points, theme, notes)
-    figure = themed(theme, height=height, **_layout(theme, axes, ends, picture))
+    figure = themed_figure(theme, height=height, **_layout(theme, axes, ends, picture))
 
     # below the points: the trail, and lines to the neighbours
     if trail is not None:
@@ -204,14 +204,14 @@ def side_by_side(
     height: int,
 ) -> go.Figure:
     """Pictures [token, 2] of the same tokens in a row, each under its title, all on one scale."""
-    figure = themed(theme, height=height)
+    figure = themed_figure(theme, height=height)
     most = (
         max(float(np.abs(picture.values - picture.values.mean(0)).max()) for picture in pictures)
         * 1.08
         or 1.0
     )
     share = 1 / len(pictures)
-    names = [plain(label) for label in pictures[0].axes[0].labels]
+    names = [plain_label(label) for label in pictures[0].axes[0].labels]
     for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
         place = str(index + 1) if index else ""
         domain = [index * share + 0.01, (index + 1) * share - 0.01]
@@ -263,7 +263,9 @@ class _Points:
         if self.solid:
             self.scatter = go.Scatter3d
         #: the label of each point, as plotly shows it unchanged
-        self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
+        self.labels = np.array(
+            [plain_label(label) for label in points.axes[0].labels], dtype=object
+        )
         self.written = self.labels  #: the same, as text next to a point
         if self.solid:  # text in a 3-D scene knows tags but no entities: a tag is broken up instead
             self.written = np.array(
@@ -443,7 +445,7 @@ def neighbour_bars(
     """Cosines [token] on the fixed scale 0 … 1 (-1 … 1 where one is negative), the nearest at the
     top.
     """
-    labels = [plain(label) for label in similarity.axes[0].labels]
+    labels = [plain_label(label) for label in similarity.axes[0].labels]
     values = similarity.values.astype(np.float32)
     bars = go.Bar(
         x=values,
@@ -460,7 +462,7 @@ def neighbour_bars(
         hovertemplate="%{hovertext}<extra></extra>",
     )
     lowest = -1 if (values < 0).any() else 0
-    return themed(
+    return themed_figure(
         theme,
         bars,
         height=height,

@@ -110,7 +110,7 @@ def diverging(theme: Theme) -> list[list[Any]]:
     ]
 
 
-def plain(label: str, longest: int = 24) -> str:
+def plain_label(label: str, longest: int = 24) -> str:
     """A token's label as plotly shows it unchanged: no markup, at most `longest` long, its
     direction of writing isolated.
     """
@@ -122,7 +122,7 @@ def plain(label: str, longest: int = 24) -> str:
     return f"\u2068{escaped}\u2069"
 
 
-def themed(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
+def themed_figure(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
     """The figure of these traces, with the layout that all figures share and the one that is given.
     Without `dragmode` its axes stay as they are, too.
 
@@ -226,7 +226,7 @@ OTHER_UNITS = {
 _SIZE_IN_TEXT = re.compile(r"(font-size: )([\d.]+)(?=px)")
 
 
-def enlarged(figure: go.Figure, scale: float) -> go.Figure:
+def enlarge_figure(figure: go.Figure, scale: float) -> go.Figure:
     """The figure with all that it measures in pixels `scale` times as large; its width is that of
     its place on the page.
     """

@@ -12,7 +12,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, blend, plain, themed
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, blend, plain_label, themed_figure
 
 from ..kit.format import percent
 
@@ -68,7 +68,9 @@ def tree(
         _edges(thin, nodes, rows, {"color": blend(STREAM, theme.text, 0.6), "width": 1.5}),
         _edges(thick, nodes, rows, {"color": OUTPUT, "width": 5}),
     ]
-    figure = themed(theme, *strokes, _chips(drawn, on_path, nodes, rows, theme), height=height)
+    figure = themed_figure(
+        theme, *strokes, _chips(drawn, on_path, nodes, rows, theme), height=height
+    )
     depths = max(node.depth for node in nodes)
     lowest = max(rows.values())
     numbered = depths <= MOST_NUMBERED
@@ -177,7 +179,7 @@ def _chips(
 
 def _labels(node: DrawnNode, row: int, numbered: bool, theme: Theme) -> list[dict[str, Any]]:
     """The token on its square and, if `numbered`, the sum below it."""
-    label = plain(node.label, LONGEST_LABEL)
+    label = plain_label(node.label, LONGEST_LABEL)
     if node.kept:
         colour = theme.text
     else:

@@ -9,9 +9,9 @@ import html
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import distinct
+from gptviz.figures.kit.axes import distinct_names
 from gptviz.figures.kit.heat import heatmap, numbers, scale
-from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 from ..kit.format import percent
@@ -32,7 +32,7 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     )
     n_label = len(truth.labels)
     numbered = n_label <= MOST_NUMBERED
-    names = [plain(label, LONGEST_LABEL) for label in truth.labels]
+    names = [plain_label(label, LONGEST_LABEL) for label in truth.labels]
     drawn = heatmap(
         shares,
         0,
@@ -57,9 +57,9 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     else:
         ticks = {"type": "category"}
     if not numbered:  # plotly then names as many as there is room for
-        drawn.update(x=distinct(names), y=distinct(names))
+        drawn.update(x=distinct_names(names), y=distinct_names(names))
     look = {"ticks": "", "constrain": "domain"} | ticks
-    figure = themed(
+    figure = themed_figure(
         theme,
         drawn,
         height=height,
@@ -100,7 +100,7 @@ def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme
     if baseline is not None:
         pairs.append(("TF-IDF baseline", baseline, STREAM, "/"))
     highest = max(float(shares.values.max()) for _, shares, _, _ in pairs)
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=230,
         margin={"l": 8, "r": 8, "t": 30, "b": 8},

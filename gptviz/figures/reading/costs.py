@@ -19,8 +19,8 @@ from gptviz.figures.kit.theme import (
     WEIGHT,
     Theme,
     blend,
-    plain,
-    themed,
+    plain_label,
+    themed_figure,
 )
 from gptviz.labelled_array import LabelledArray
 
@@ -49,10 +49,10 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
     key of `COLOURS`: how many numbers it has, counted in `unit`; 0 for one that shares those of
     another.
     """
-    names = [plain(name, 60) for name in table.axes[0].labels]
+    names = [plain_label(name, 60) for name in table.axes[0].labels]
     values = [int(value) for value in table.values]
     whole = max(1, sum(values))
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=ROW * len(names) + 90,
         margin={"l": 12, "r": 8, "t": 44, "b": 40},
@@ -95,7 +95,7 @@ def areas(
     """
     whats, tokens = table.axes
     x = [int(label) for label in tokens.labels]
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         margin=MARGIN | {"l": 58, "t": 34},

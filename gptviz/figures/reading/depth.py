@@ -9,7 +9,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
-from gptviz.figures.kit.theme import Theme, themed
+from gptviz.figures.kit.theme import Theme, themed_figure
 from gptviz.figures.training.curves import colour, stroke
 from gptviz.labelled_array import LabelledArray
 
@@ -70,7 +70,7 @@ def by_depth(
     what is no number is left out.
     """
     kinds, places = lines.axes
-    figure = themed(theme, height=height)
+    figure = themed_figure(theme, height=height)
     for index, (kind, sizes) in enumerate(zip(kinds.labels, lines.values, strict=True)):
         figure.add_scatter(
             x=list(range(len(places.labels))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, rows, short_label
-from gptviz.figures.kit.theme import Theme, plain, themed
+from gptviz.figures.kit.theme import Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 MOST = 20  # bars
@@ -18,14 +18,14 @@ def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
     (tokens,) = shares.axes
     values = shares.values[:MOST]
     labels = tokens.labels[:MOST]
-    names = [plain(short_label(label), LONGEST_LABEL) for label in labels]
+    names = [plain_label(short_label(label), LONGEST_LABEL) for label in labels]
     bars = go.Bar(
         x=values,
         y=list(range(len(labels))),
         orientation="h",
         marker={"color": theme.text},
         opacity=0.7,
-        customdata=[plain(label) for label in labels],
+        customdata=[plain_label(label) for label in labels],
         hovertemplate="<b>%{customdata}</b><br>%{x:.3~%} of all tokens<extra></extra>",
     )
     rest = len(tokens.labels) - len(labels)
@@ -33,7 +33,7 @@ def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
         more = f", the {len(labels)} most frequent of {len(tokens.labels):,}"
     else:
         more = ""
-    return themed(
+    return themed_figure(
         theme,
         bars,
         height=PITCH * len(labels) + 52,

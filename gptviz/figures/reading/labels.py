@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import rows
-from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain, themed
+from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 from ..kit.format import percent
@@ -48,7 +48,7 @@ def labels(
         hoverinfo="skip",
         marker={"color": blend(theme.text, theme.background, 0.07)},
     )
-    figure = themed(theme, track, bars, height=pitch * len(names) + 8)
+    figure = themed_figure(theme, track, bars, height=pitch * len(names) + 8)
     numbers = [
         {
             "x": 1,
@@ -71,5 +71,6 @@ def labels(
         dragmode=False,
         showlegend=False,
         xaxis={"range": [0, 1], "visible": False},
-        yaxis=rows([plain(name, LONGEST_LABEL) for name in names]) | {"tickfont": {"size": 14}},
+        yaxis=rows([plain_label(name, LONGEST_LABEL) for name in names])
+        | {"tickfont": {"size": 14}},
     )

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
 from gptviz.figures.kit.format import percent
-from gptviz.figures.kit.theme import Theme, blend, plain, themed
+from gptviz.figures.kit.theme import Theme, blend, plain_label, themed_figure
 from gptviz.figures.training.curves import stroke
 from gptviz.labelled_array import LabelledArray
 
@@ -53,7 +53,7 @@ def rise_and_fall(
     lines = []
     for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
         is_named = index < NAMED
-        name = plain(tokens.labels[index])
+        name = plain_label(tokens.labels[index])
         values = course.values[index]
         thin = {"line": {"color": blend(theme.text, theme.background, 0.25), "width": 1}}
         line = go.Scatter(
@@ -80,7 +80,7 @@ def rise_and_fall(
         "y1": 1,
         "yref": "y domain",
     }
-    return themed(
+    return themed_figure(
         theme,
         *lines,
         height=height,
@@ -100,7 +100,7 @@ def by_layer(
     `layers` are the names on it.
     """
     kinds, places = lines.axes
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         margin=MARGIN | {"b": _foot(layers), "t": 36},
@@ -114,12 +114,12 @@ def by_layer(
             x=list(range(len(places.labels))),
             y=values,
             mode="lines+markers",
-            name=plain(kind),
+            name=plain_label(kind),
             **stroke(index, theme, MOST_MARKED),
             customdata=[
                 [place, f"{value:.3g}"] for place, value in zip(places.labels, values, strict=True)
             ],
-            hovertemplate=f"<b>{plain(kind)}</b><br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
+            hovertemplate=f"<b>{plain_label(kind)}</b><br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
         )
     return figure
 
@@ -136,7 +136,7 @@ def _ticks(layers: Sequence[str]) -> dict[str, Any]:
     ticks = [*range(0, max(1, last - step // 2), step), *([last] if last else [])]
     return {
         "tickvals": ticks,
-        "ticktext": [plain(layers[i]) for i in ticks],
+        "ticktext": [plain_label(layers[i]) for i in ticks],
         "tickangle": -45,
         "range": [-0.3, last + 0.3],
     }

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, log_ticks, some
+from gptviz.figures.kit.axes import MONOSPACE, labelled_places, log_ticks
 from gptviz.figures.kit.format import brief
-from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, themed
+from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 # How many names of sublayers fit on an axis.
@@ -30,7 +30,7 @@ WRITERS = {
 SMALLEST = 1e-6
 
 
-def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+def draw_written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """The sizes (above, on a log scale) and projections on the stream of what sublayers write:
     `shares` [quantity, sublayer].
     """
@@ -38,7 +38,7 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     size, along = shares.values
     line = {"showgrid": True, "tickformat": ".3~g"}
     title = {"font": {"size": 13}}
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         margin={"l": 66, "r": 10, "t": 34, "b": 120},
@@ -129,7 +129,7 @@ def _layers(names: Sequence[str]) -> dict[str, Any]:
     blocks: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         blocks.setdefault(f"block {name.rpartition(' ')[-1]}", []).append(place)
-    shown = [list(blocks)[i] for i in some(len(blocks), MOST_ACROSS)]
+    shown = [list(blocks)[i] for i in labelled_places(len(blocks), MOST_ACROSS)]
     return {
         "tickvals": [sum(blocks[name]) / len(blocks[name]) for name in shown],
         "ticktext": shown,

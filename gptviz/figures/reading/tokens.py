@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, MONOSPACE, axis, two_axes
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, Theme, blend, plain, themed
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, Theme, blend, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 FIELDS = ("start", "middle", "end", "rank")
@@ -47,7 +47,7 @@ def tree(
                 f"merge {number + 1}: number {rank + 1:,} of the list",
             )
         )
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         showlegend=False,
@@ -74,7 +74,7 @@ def tree(
             "bgcolor": blend(colour, theme.background, share),
             "borderpad": 3,
         }
-        figure.add_annotation(x=across, y=up, text=plain(label, LONGEST_LABEL), **look)
+        figure.add_annotation(x=across, y=up, text=plain_label(label, LONGEST_LABEL), **look)
     return figure
 
 
@@ -91,7 +91,7 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     beside each other per text.
     """
     texts, tokenizers = times.axes
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         showlegend=True,
@@ -106,14 +106,14 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         figure.add_bar(
             x=list(texts.labels),
             y=times.values[:, column],
-            name=plain(name, 32),
+            name=plain_label(name, 32),
             marker={"color": colour, "pattern": {"shape": "" if column == 0 else "/"}},
             text=["" if np.isnan(value) else f"{value:.1f}×" for value in times.values[:, column]],
             textposition="outside",
             textangle=0,
             constraintext="none",
             cliponaxis=False,
-            hovertemplate=f"%{{x}}, {plain(name)}<br><b>%{{y:.2f}} times</b> the tokens of "
+            hovertemplate=f"%{{x}}, {plain_label(name)}<br><b>%{{y:.2f}} times</b> the tokens of "
             f"{texts.labels[0]}<extra></extra>",
         )
     figure.add_hline(1, line={"color": theme.text, "width": 1, "dash": "dot"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis
-from gptviz.figures.kit.theme import MLP, OUTPUT, STREAM, Theme, themed
+from gptviz.figures.kit.theme import MLP, OUTPUT, STREAM, Theme, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 # Colour and pattern of each part: they can be told apart without colours.
@@ -15,7 +15,7 @@ LOOKS = {"embedding": (STREAM, ""), "neurons": (MLP, "/"), "logits": (OUTPUT, "x
 def powers(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """A bar for each of the `shares` [part, frequency], those of one frequency side by side."""
     parts, frequencies = shares.axes
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         barmode="group",

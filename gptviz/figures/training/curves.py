@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis, two_axes
 from gptviz.figures.kit.format import power
-from gptviz.figures.kit.theme import Theme, blend, plain, themed
+from gptviz.figures.kit.theme import Theme, blend, plain_label, themed_figure
 from gptviz.labelled_array import Float64Array
 
 # Tol's "bright" set, made for colour-blind readers, in an order in which neighbours differ most.
@@ -85,7 +85,7 @@ def losses(
     and the losses of training batches if asked for; see `LEGEND`. With `until` the axis reaches
     from the start up to a step, so that nothing moves while a run grows.
     """
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         margin=MARGIN,
@@ -123,7 +123,7 @@ def accuracies(
     else:
         about = "step"
     whats = {run.what for run in runs}
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         margin=MARGIN,
@@ -173,13 +173,13 @@ def _add_shares(
         x=x,
         y=y,
         mode="lines" if len(x) > 1 else "markers",
-        name=plain(name or run.name, 32),
+        name=plain_label(name or run.name, 32),
         showlegend=name is not None,
         legendgroup=run.name,
         line=line,
         cliponaxis=False,
         customdata=None if run.epoch is None else x / run.epoch,
-        hovertemplate=f"{plain(run.name)}, {where}<br>step %{{x:,}}{epoch}<br>{run.what} "
+        hovertemplate=f"{plain_label(run.name)}, {where}<br>step %{{x:,}}{epoch}<br>{run.what} "
         f"<b>%{{y:.1%}}</b><extra></extra>",
     )
 
@@ -298,7 +298,7 @@ def _add_validation(
         x=x,
         y=y,
         mode="lines+markers",
-        name=plain(curve.name, 32),
+        name=plain_label(curve.name, 32),
         line={"color": shade, "width": 2.5, "dash": DASHES[group % len(DASHES)]},
         marker={
             "color": shade,
@@ -332,7 +332,7 @@ def stroke(index: int, theme: Theme, most: int = 0) -> dict[str, Any]:
 
 def _hover(name: str, what: str, values: Float64Array) -> dict[str, Any]:
     template = (
-        f"{plain(name)}, {what}<br>step %{{x:,}}<br>loss <b>%{{y:.4f}}</b><br>perplexity "
+        f"{plain_label(name)}, {what}<br>step %{{x:,}}<br>loss <b>%{{y:.4f}}</b><br>perplexity "
         f"%{{customdata}}<extra></extra>"
     )
     return {
@@ -373,7 +373,7 @@ def _levels(curves: Sequence[Curve]) -> list[_Level]:
         if curve.floor is not None:
             floors.setdefault(round(curve.floor, 6), []).append(curve.name)
     for value, names in floors.items():  # their texts are below them, where no curve comes
-        whose = f" of {plain(names[0])}" if len(floors) > 1 else ""
+        whose = f" of {plain_label(names[0])}" if len(floors) > 1 else ""
         levels.append(
             _Level(value, f"floor{whose}: {value:.3f}, nothing can be lower", "left", "top")
         )

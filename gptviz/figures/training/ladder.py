@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
-from gptviz.figures.kit.theme import STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import STREAM, Theme, plain_label, themed_figure
 from gptviz.figures.training.curves import COLOURS
 from gptviz.labelled_array import LabelledArray
 
@@ -26,14 +26,14 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     The axis does not begin at 0: bars stand only for changes.
     """
     (steps,), values = levels.axes, np.asarray(levels.values, float)
-    rows = [plain(label, 80) for label in steps.labels]
+    rows = [plain_label(label, 80) for label in steps.labels]
     changes = [*np.diff(values).tolist(), float(values[-1] - values[0])]
     starts = [*values[:-1].tolist(), float(values[0])]
     names = [*rows[1:], TOGETHER]
     # the last of them is what all have done together
     shades = [DOWN if change < 0 else UP for change in changes[:-1]] + [STREAM]
     room = 0.02 * float(np.ptp(values)) or 0.1
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=ROW * (len(rows) + 1) + MARGIN["t"] + MARGIN["b"],
         margin={**MARGIN, "l": 8, "r": NUMBER},

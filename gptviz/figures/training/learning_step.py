@@ -6,8 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, rows, token_axis, token_names, token_room, two_axes
-from gptviz.figures.kit.heat import heatmap, largest
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, WEIGHT, Theme, themed
+from gptviz.figures.kit.heat import heatmap, largest_size
+from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, WEIGHT, Theme, themed_figure
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 
@@ -17,7 +17,7 @@ def way_back(shares_on_the_way: LabelledArray, theme: Theme, *, height: int) -> 
     """
     names, tokens = shares_on_the_way.axes
     shares = shares_on_the_way.values / np.array(
-        [[largest(row)] for row in shares_on_the_way.values]
+        [[largest_size(row)] for row in shares_on_the_way.values]
     )
     drawn = heatmap(
         shares,
@@ -32,7 +32,7 @@ def way_back(shares_on_the_way: LabelledArray, theme: Theme, *, height: int) -> 
         hovertemplate="%{text}, %{x}<br><b>%{customdata:.4g}</b><extra></extra>",
         showscale=False,
     )
-    return themed(
+    return themed_figure(
         theme,
         drawn,
         height=height,

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from gptviz.figures.kit.axes import MARGIN
-from gptviz.figures.kit.theme import STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 from .curves import DASHES, MARKERS, colour, scale
@@ -53,7 +53,7 @@ def lines(
     step, for clicks.
     """
     steps, values = _shown(table, look)
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         margin=MARGIN,
@@ -87,14 +87,16 @@ def panels(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[
         shared_xaxes="all",
         shared_yaxes="all",
         subplot_titles=[
-            plain(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}")
+            plain_label(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}")
             for name in names[:count]
         ],
         vertical_spacing=min(0.5 / rows, GAP / height),
         horizontal_spacing=0.03,
         x_title="step",
         y_title=table.unit,
-        figure=themed(theme, height=height),  # to update one with it takes fifty times as long
+        figure=themed_figure(
+            theme, height=height
+        ),  # to update one with it takes fifty times as long
     )
     for series in range(count):
         place: dict[str, Any] = {"row": series // columns + 1, "col": series % columns + 1}
@@ -137,7 +139,7 @@ def _line(
     """The line of a series; `rank` is its place among those that have a colour and a name, or
     None.
     """
-    name = plain(name, 40)
+    name = plain_label(name, 40)
     shade = STREAM if rank is None else colour(rank, theme)
     dash = "solid" if rank is None else DASHES[rank % len(DASHES)]
     symbol = "circle" if rank is None else MARKERS[rank % len(MARKERS)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import OUTPUT, Theme, themed
+from gptviz.figures.kit.theme import OUTPUT, Theme, themed_figure
 
 
 def right_by_place(
@@ -25,7 +25,7 @@ def right_by_place(
         marker={"color": OUTPUT},
         hovertemplate="token %{x} is predicted right<br><b>%{y:.1%}</b> of the time<extra></extra>",
     )
-    return themed(
+    return themed_figure(
         theme,
         bars,
         height=height,

@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis, some, token_axis, token_names, token_room
+from gptviz.figures.kit.axes import axis, labelled_places, token_axis, token_names, token_room
 from gptviz.figures.kit.heat import add_frame, add_unit, heatmap, numbers, scale
-from gptviz.figures.kit.theme import MLP, Theme, themed
+from gptviz.figures.kit.theme import MLP, Theme, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 MOST_NAMED = 16
@@ -41,8 +41,8 @@ def routing(
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
         hovertemplate="%{y}<br>expert %{customdata}<br>weight <b>%{z:.3f}</b><extra></extra>",
     )
-    shown = some(count, MOST_NAMED)
-    figure = themed(
+    shown = labelled_places(count, MOST_NAMED)
+    figure = themed_figure(
         theme,
         drawn,
         height=height,
@@ -93,9 +93,9 @@ def load(
         hovertemplate="block %{y}, expert %{customdata}<br><b>%{z:.1%}</b> of the "
         "tokens<extra></extra>",
     )
-    shown = some(count, MOST_NAMED)
-    rows = some(n_block, MOST_NAMED)
-    figure = themed(
+    shown = labelled_places(count, MOST_NAMED)
+    rows = labelled_places(n_block, MOST_NAMED)
+    figure = themed_figure(
         theme,
         drawn,
         height=min(TALLEST, AROUND + max(ROW * n_block, 3 * ROW)),

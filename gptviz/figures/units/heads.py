@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import axis, some, span
-from gptviz.figures.kit.heat import add_unit, heatmap, largest, scale
-from gptviz.figures.kit.theme import Theme, themed
+from gptviz.figures.kit.axes import axis, labelled_places, span
+from gptviz.figures.kit.heat import add_unit, heatmap, largest_size, scale
+from gptviz.figures.kit.theme import Theme, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 MOST_NAMED = 16
@@ -25,7 +25,7 @@ def reads(
     readers = values.axes[0].labels[per_block:]
     writers = values.axes[1].labels[:-per_block]
     above = np.asarray(values.values, np.float64)[per_block:, :-per_block] - chance
-    limit = largest(above)
+    limit = largest_size(above)
     count = len(writers)
     drawn = heatmap(
         above,
@@ -40,9 +40,10 @@ def reads(
     )
     ticks = {"type": "category", "tickformat": None}
     columns, rows = (
-        [names[place] for place in some(count, MOST_NAMED)] for names in (writers, readers)
+        [names[place] for place in labelled_places(count, MOST_NAMED)]
+        for names in (writers, readers)
     )
-    figure = themed(
+    figure = themed_figure(
         theme,
         drawn,
         height=height,

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, rows
-from gptviz.figures.kit.theme import KEY, MLP, QUERY, Theme, plain, themed
+from gptviz.figures.kit.theme import KEY, MLP, QUERY, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 PITCH = 22  # pixels from one token to the next
@@ -35,7 +35,7 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure
     counts_axis = {"type": "log", "range": [-0.3, np.log10(top) + 0.15], "dtick": 1}
     if not is_logarithmic(counts):
         counts_axis = {"range": [0, 1.1 * top], "dtick": max(1, round(top / 4)), "tickformat": "d"}
-    return themed(
+    return themed_figure(
         theme,
         bars,
         height=220,
@@ -66,10 +66,10 @@ def promoted(
         y=places,
         orientation="h",
         marker={"color": colour or [QUERY if value >= 0 else KEY for value in numbers]},
-        customdata=[plain(label, 40) for label in labels],
+        customdata=[plain_label(label, 40) for label in labels],
         hovertemplate=f"<b>%{{customdata}}</b><br>%{{x:+.4g}} {values.unit}<extra></extra>",
     )
-    return themed(
+    return themed_figure(
         theme,
         bars,
         height=PITCH * len(labels) + 60,
@@ -83,6 +83,6 @@ def promoted(
         bargap=0.3,
         showlegend=False,
         xaxis={"title": {"text": values.unit, "standoff": 6}, "zeroline": True, "nticks": 6},
-        yaxis=rows([plain(label, longest) for label in labels])
+        yaxis=rows([plain_label(label, longest) for label in labels])
         | {"tickfont": MONOSPACE | {"size": 13}},
     )

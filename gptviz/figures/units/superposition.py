@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.theme import KEY, MLP, Theme, themed
+from gptviz.figures.kit.theme import KEY, MLP, Theme, themed_figure
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 REACH = 1.35
@@ -16,7 +16,7 @@ def arrows(ends: Float64Array, theme: Theme, *, found: Float64Array, height: int
     """The arrows of features, `ends` [feature, 2], numbered from 1, and the directions `found`
     [row, 2] as dashed lines.
     """
-    figure = themed(
+    figure = themed_figure(
         theme,
         height=height,
         dragmode=False,
@@ -73,5 +73,5 @@ def lengths(values: LabelledArray, theme: Theme, *, chosen: int, height: int) ->
         "xaxis": {"title": {"text": "sparsity"}, "type": "category"},
         "yaxis": {"title": {"text": "length"}, "showgrid": True},
     }
-    figure = themed(theme, *lines, height=height, dragmode=False, showlegend=True, **layout)
+    figure = themed_figure(theme, *lines, height=height, dragmode=False, showlegend=True, **layout)
     return figure.add_vline(x=chosen, line={"color": theme.text, "width": 1, "dash": "dot"})

@@ -48,7 +48,7 @@ def loss(model: Transformer, texts: Sequence[Rows]) -> float:
             some = slice(start, start + at_once)
             reading = Inputs(ids[some], None if source is None else source[some])
             with progress.part(done, of, len(reading.ids), step="row"):
-                total += summed(model, reading, targets[some])[0]
+                total += summed_loss(model, reading, targets[some])[0]
             done += len(reading.ids)
             count += int((targets[some] != NOT_COUNTED).sum())
     if count:
@@ -57,7 +57,7 @@ def loss(model: Transformer, texts: Sequence[Rows]) -> float:
 
 
 @torch.inference_mode()
-def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float, Tensor]:
+def summed_loss(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float, Tensor]:
     """The cross-entropy in nats of `reading` [B, T], summed over all predictions that count; and
     the last logits, [vocab_size] or [n_label].
 

@@ -124,7 +124,7 @@ def preview(
             values[0, differing], known[0, differing] = clean, True
         guessed[kind.name] = Preview(kind, places, values, clean, corrupted, known)
     with progress.part(1, 2):
-        return _checked(model, pair, guessed, checked)
+        return _check_guesses(model, pair, guessed, checked)
 
 
 def _slopes(
@@ -225,7 +225,7 @@ def _backward(
         torch.autograd.grad(pair.answer(logits)[0], leaves)
 
 
-def _checked(
+def _check_guesses(
     model: Transformer, pair: PromptPair, guesses: Mapping[str, Preview], most: int
 ) -> dict[str, Preview]:
     """The guesses with some cells computed, and how well they agreed with these."""

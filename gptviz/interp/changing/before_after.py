@@ -12,10 +12,10 @@ from torch import Tensor
 
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model import Transformer
-from gptviz.model.precision import exactly
+from gptviz.model.precision import exact_twin
 
 from ..reading.next_token import probabilities
-from .ablation import NOT_COUNTED, summed
+from .ablation import NOT_COUNTED, summed_loss
 from .edit import Inputs
 
 
@@ -43,7 +43,7 @@ def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Gues
     """What `guess` gives after one text, and its mean cross-entropy by the `targets` [1, T] (or
     `NOT_COUNTED`), from one pass.
     """
-    total, last = summed(model, reading, targets)
+    total, last = summed_loss(model, reading, targets)
     count = int((targets != NOT_COUNTED).sum())
     return Guess(probabilities(last), total / count if count else float("nan"))
 
@@ -56,7 +56,7 @@ def rounding(model: Transformer, reading: Inputs) -> tuple[Change, float]:
     """
     exact, rounded = (
         each(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1]
-        for each in (exactly(model), model)
+        for each in (exact_twin(model), model)
     )
     return Change(probabilities(exact), probabilities(rounded)), float(
         (rounded - exact).abs().max()
@@ -81,7 +81,7 @@ class Change:
                 np.sum(self.before[seen] * (np.log(self.before[seen]) - np.log(self.after[seen])))
             )
 
-    def likeliest(self, most: int) -> list[int]:
+    def likeliest_tokens(self, most: int) -> list[int]:
         """The `most` tokens or labels that are likeliest before or after, the likeliest before the
         edit first.
         """

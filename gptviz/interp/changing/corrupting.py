@@ -48,7 +48,7 @@ class _Before(NamedTuple):
     cache: KVCache | None
 
 
-def _read(model: Transformer, ids: Sequence[int]) -> _Before:
+def _read_prompt(model: Transformer, ids: Sequence[int]) -> _Before:
     config = model.config
     first = len(ids) - MOST_PLACES
     # The changes of a long prompt are read from the changed token on.
@@ -75,7 +75,7 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     the answer away from further off: that a model reads its last token is no discovery.
     """
     with torch.inference_mode():
-        before = _read(model, ids)
+        before = _read_prompt(model, ids)
     first = max(0, len(ids) - MOST_PLACES)
     # Prompts that differ from `ids` in one token from `first` on, those that change a late token
     # first.
@@ -91,17 +91,17 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
         others = [token for token in likely[place - first] if token != ids[place]]
         changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
-    return _ranked(model, ids, changes, before, first)
+    return _rank_some(model, ids, changes, before, first)
 
 
 @torch.inference_mode()
-def ranked(
+def rank_changes(
     model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
     """The prompts `changes`, each as long as `ids`, in the order of `one_token_changed`; no more
     than may be tried.
     """
-    return _ranked(
+    return _rank_some(
         model,
         ids,
         changes,
@@ -111,7 +111,7 @@ def ranked(
 
 
 @torch.inference_mode()
-def _ranked(
+def _rank_some(
     model: Transformer,
     ids: Sequence[int],
     changes: Sequence[tuple[int, ...]],

@@ -34,7 +34,7 @@ from .edit import (
     Values,
     Words,
     read_number,
-    rounded,
+    round_number,
     take_away,
 )
 
@@ -68,7 +68,7 @@ class Direction:
 
     def __mul__(self, strength: float) -> DirectionEdit:
         """The edit that adds it `strength` times to the stream."""
-        return DirectionEdit(Unit(DIRECTION, called=self.name), rounded(strength), self)
+        return DirectionEdit(Unit(DIRECTION, called=self.name), round_number(strength), self)
 
     def edit(self, strength: float) -> str:
         """The text of this edit."""
@@ -137,7 +137,7 @@ def contrast(
     return along * spread[:, None], torch.cat(right).double().mean(0)
 
 
-def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
+def stream_at_ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     """The stream of a decoder after every block at the last token of each row [T]: [rows, block,
     d_model]. A ValueError if the model is no decoder, or has no blocks.
     """
@@ -150,7 +150,7 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)
     ends_of_texts = [
         torch.stack([trace[tap][0, -1] for tap in taps])
-        for trace in progress.each(traces, len(rows), "text")
+        for trace in progress.report_each(traces, len(rows), "text")
     ]
     return torch.stack(ends_of_texts)
 
@@ -169,9 +169,9 @@ def keep(direction: Direction) -> None:
     fitted.keep(direction.name, tensors | {"separation": torch.from_numpy(direction.separation)})
 
 
-def found(name: str) -> Direction | None:
+def find_direction(name: str) -> Direction | None:
     """The direction that is kept under this name, or None."""
-    tensors = fitted.kept(name)
+    tensors = fitted.kept_tensors(name)
     if "separation" not in tensors or not all(
         key == "separation" or key.removeprefix(_PREFIX).isdecimal() for key in tensors
     ):
@@ -184,13 +184,13 @@ def found(name: str) -> Direction | None:
     )
 
 
-def kept(named: str | Direction, config: Config) -> Direction:
+def open_direction(named: str | Direction, config: Config) -> Direction:
     """The direction of this name, or one that is open, for a model of this config; a ValueError if
     it is no name, is not kept here, or does not fit.
     """
     if isinstance(named, str):
         # not a path, which a link may have made up
-        direction = found(unit(_PREFIX + named, config).called)
+        direction = find_direction(unit(_PREFIX + named, config).called)
     else:
         direction = named
     if direction is None:
@@ -224,11 +224,11 @@ class DirectionEdit(StreamEdit):
     def act(cls, edits: Sequence[Self], values: Values) -> Acts:
         """As `Edit.act`."""
         for one in edits:
-            direction = kept(one.opened or one.unit.called, values.model.config)
+            direction = open_direction(one.opened or one.unit.called, values.model.config)
             for block, vector in direction.vectors.items():
-                yield f"blocks.{block}.resid_post", one.along(vector)
+                yield f"blocks.{block}.resid_post", one.add_vector(vector)
 
-    def along(self, vector: Tensor) -> Replacement:
+    def add_vector(self, vector: Tensor) -> Replacement:
         """The stream [B, T, d_model] with the `vector` added as often as the edit says, or without
         its part along the vector.
         """

@@ -63,7 +63,7 @@ class Edit:
             return cls(unit, to)
         choices = ", ".join(cls.becomes)
         if cls.set_to:
-            choices += f" or {_allowed(MOST_NUMBER)}"
+            choices += f" or {_allowed_range(MOST_NUMBER)}"
             if (number := read_number(to, MOST_NUMBER)) is not None:
                 return cls(unit, number)
         raise ValueError(f"{text!r:.80}: {unit.title} cannot become {to!r:.40}, but {choices}")
@@ -83,9 +83,9 @@ class Edit:
     @property
     def title(self) -> str:
         """The change of the unit, as a sentence without its full stop, with the ids of tokens."""
-        return self.titled(str)
+        return self.title_with(str)
 
-    def titled(self, token: Callable[[int], str]) -> str:
+    def title_with(self, token: Callable[[int], str]) -> str:
         """As `title`, with the name of each `token` in place of its id."""
         name = self.unit.title[0].upper() + self.unit.title[1:]
         if isinstance(self.to, str):
@@ -143,11 +143,11 @@ def strength(text: str) -> float | None:
 def parse_strength(text: str, of: str) -> float:
     """As `strength`, of an adapter or a swap; a ValueError if none is possible."""
     if (number := strength(text)) is None:
-        raise ValueError(f"{text!r:.80}: the strength of {of} is {_allowed(MOST_STRENGTH)}")
+        raise ValueError(f"{text!r:.80}: the strength of {of} is {_allowed_range(MOST_STRENGTH)}")
     return number
 
 
-def rounded(number: float) -> float:
+def round_number(number: float) -> float:
     """A number of an edit, with as many digits as its text has."""
     return float(f"{number:.6g}")
 
@@ -156,11 +156,11 @@ def read_number(text: str, most: float) -> float | None:
     """The number that a text is, from -`most` to `most`; None if it is no such number."""
     number = address_values.number(text)
     if abs(number) <= most:
-        return rounded(number)
+        return round_number(number)
     return None
 
 
-def _allowed(most: float) -> str:
+def _allowed_range(most: float) -> str:
     return f"a number from -{most:,.0f} to {most:,.0f}"
 
 
@@ -219,8 +219,8 @@ class Values:
         if not waiting:
             return
         for before, piece in enumerate(reference):
-            real = {"": _real(model, piece.ids)} | (
-                {} if piece.source is None else {ENCODER: _real(model, piece.source)}
+            real = {"": _real_tokens(model, piece.ids)} | (
+                {} if piece.source is None else {ENCODER: _real_tokens(model, piece.source)}
             )
 
             def see(name: str, value: Tensor, real: dict[str, Tensor] = real) -> None:
@@ -243,7 +243,7 @@ class Values:
         self.means = {name: total / counts[name] for name, total in self.means.items()}
 
 
-def _real(model: Transformer, ids: Tensor) -> Tensor:
+def _real_tokens(model: Transformer, ids: Tensor) -> Tensor:
     """Where `ids` [B, T] are no padding. The first token counts always: some models begin with the
     token that pads.
     """

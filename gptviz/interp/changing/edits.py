@@ -111,7 +111,7 @@ def _place(one: Edit) -> tuple[bool, bool, int, str, int, str]:
     )
 
 
-def edited(
+def edit_model(
     model: Transformer, edits: Sequence[Edit], reference: Sequence[Inputs] = ()
 ) -> Transformer:
     """`model` with these `edits`: it shares all weights that are not edited, and none is touched.
@@ -134,11 +134,11 @@ def edited(
     """
     for one in edits:
         if isinstance(one, AdapterEdit):
-            model = one.applied(model)
+            model = one.apply_to(model)
     model = with_fewer_bits(model, quantisers(edits, model.config))
     others = [one for one in edits if one.is_of_values]
     if others:
-        return _with(others, Values(model, others, reference))
+        return _edit_values(others, Values(model, others, reference))
     return model
 
 
@@ -146,15 +146,16 @@ def edited_by_each(
     model: Transformer, edits: Sequence[Edit], reference: Sequence[Inputs] = ()
 ) -> Iterator[tuple[Edit, Transformer]]:
     """For each of `edits`, `model` with only that edit; the reference text is read once for all. A
-    ValueError as in `edited`.
+    ValueError as in `edit_model`.
     """
     values = Values(model, [one for one in edits if one.is_of_values], reference)
     return (
-        (one, _with((one,), values) if one.is_of_values else edited(model, (one,))) for one in edits
+        (one, _edit_values((one,), values) if one.is_of_values else edit_model(model, (one,)))
+        for one in edits
     )
 
 
-def _with(edits: Sequence[Edit], values: Values) -> Transformer:
+def _edit_values(edits: Sequence[Edit], values: Values) -> Transformer:
     """The model of `values` with edits of what it computes."""
     acts: dict[str, list[Replacement]] = {}
     for kind in dict.fromkeys(KINDS.values()):

@@ -72,7 +72,7 @@ def errors(
         _error(name, first[name], second[name], None if kept is None else kept[name])
         for name in names
     )
-    return list(progress.each(each_error, len(names), "matrix"))
+    return list(progress.report_each(each_error, len(names), "matrix"))
 
 
 def _error(name: str, own: Tensor, other: Tensor, kept: Quantiser | None) -> MatrixError:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gptviz.labelled_array import Axis, numbered
+from gptviz.labelled_array import Axis, number_axis
 from gptviz.model import Config
 from gptviz.model.parts.residuals import RESIDUALS
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Quantity:
         as in "1 (heads 3–5)".
         """
         if self.by == "position":
-            return numbered(self.by, source if self.in_encoder else length)
+            return number_axis(self.by, source if self.in_encoder else length)
         if self.by == "head":
-            return numbered(self.by, config.n_head)
+            return number_axis(self.by, config.n_head)
         group = config.n_head // config.key_heads
         return Axis(
             self.by,
@@ -138,5 +138,5 @@ def quantity(name: str, config: Config) -> Quantity:
             "to patch"
         )
     if name not in has:
-        raise ValueError(f"{name!r:.80} cannot be patched in this model{instead(name, has)}")
+        raise ValueError(f"{name!r:.80} cannot be patched in this model{name_known(name, has)}")
     return has[name]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
 from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config, Transformer
@@ -162,7 +162,7 @@ class Patched:
 
     @property
     def _axes(self) -> tuple[Axis, Axis]:
-        return numbered("block", len(self.answers)), self.places
+        return number_axis("block", len(self.answers)), self.places
 
     def labelled(self, tokens: Sequence[str]) -> Self:
         """The same with the names of the tokens at the positions; heads keep their numbers."""
@@ -336,13 +336,13 @@ def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> lis
         grows_at = ""
 
     def edit(tap: str) -> Callable[[Tensor], Tensor]:
-        def patched(value: Tensor) -> Tensor:
+        def patch_value(value: Tensor) -> Tensor:
             value = value[rows] if tap == grows_at else value
             for row, index in written.get(tap, ()):
                 value[row, index] = value[0, index]
             return value
 
-        return patched
+        return patch_value
 
     edits = {tap: edit(tap) for tap in {*written, *filter(None, [grows_at])}}
     logits = run(model, ids, ["logits"], source=source, edits=edits, logits_at=slice(-1, None))[

@@ -29,7 +29,7 @@ def losses_along(
     """
     table = np.zeros((len(texts), len(strengths)))
     for column, strength in enumerate(strengths):
-        at = model.at(strength).eval()
+        at = model.with_strength(strength).eval()
         for row, rows in enumerate(texts.values()):
             with progress.part(
                 column * len(texts) + row, len(texts) * len(strengths), step="reading"

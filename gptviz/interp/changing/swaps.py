@@ -25,7 +25,7 @@ from gptviz.runs import fitted
 from ..explaining.through_norms import read_through
 from ..reading.layers import EMBEDDING, Layer, layers
 from ..units.unit import Unit
-from .edit import Acts, StreamEdit, Values, parse_strength, rounded, take_away
+from .edit import Acts, StreamEdit, Values, parse_strength, round_number, take_away
 
 SWAP: Final = "swap"
 
@@ -53,7 +53,7 @@ class Swap:
 
     def __mul__(self, strength: float) -> SwapEdit:
         """The edit that swaps the tokens so far: at 1 they change places."""
-        return SwapEdit(Unit(SWAP, called=self.called), rounded(strength), swap=self)
+        return SwapEdit(Unit(SWAP, called=self.called), round_number(strength), swap=self)
 
 
 def swap(called: str, config: Config) -> Swap:
@@ -100,7 +100,7 @@ def difference(model: Transformer, asked: Swap) -> Tensor:
     rows = read_through(final, model.head.unembed.weight[list(asked.tokens)].float())
     if asked.lens:
         at = layers(model.config).index(asked.layer)
-        kept = fitted.kept(asked.lens)
+        kept = fitted.kept_tensors(asked.lens)
         if "matrices" not in kept:
             raise ValueError(
                 f"swap.{asked.called}: the lens is not on this machine: fit it, or read its file, "
@@ -135,8 +135,8 @@ class SwapEdit(StreamEdit):
         asked = swap(unit.called, config)
         return asked * (parse_strength(text.strip(), "a swap") if "=" in text else 1)
 
-    def titled(self, token: Callable[[int], str]) -> str:
-        """As `Edit.titled`."""
+    def title_with(self, token: Callable[[int], str]) -> str:
+        """As `Edit.title_with`."""
         layer = self.swap.layer.name
         one, other = map(token, self.swap.tokens)
         block, _, part = layer.removeprefix("blocks.").partition(".")

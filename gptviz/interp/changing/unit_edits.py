@@ -36,7 +36,7 @@ class UnitEdit(Edit):
     }
 
     @property
-    def at(self) -> slice:
+    def place(self) -> slice:
         """The place of the unit in the value: of all heads, neurons or experts, its own."""
         if self.unit.index is None:
             return slice(None)
@@ -49,7 +49,7 @@ class UnitEdit(Edit):
 
     def replacement(self, values: Values) -> Replacement:
         """The function that puts the edit in the place of what the model computed."""
-        at = self.at
+        at = self.place
         is_head = self.unit.is_head
         if self.to == MEAN:
             mean = values.means[self.tap][at]  # [d_model], [1, d_head] or [1]
@@ -86,10 +86,10 @@ class AttentionEdit(UnitEdit):
         FROM: ": {pattern} is that over the reference text",
     }
 
-    def titled(self, token: Callable[[int], str]) -> str:
-        """As `Edit.titled`."""
+    def title_with(self, token: Callable[[int], str]) -> str:
+        """As `Edit.title_with`."""
         pattern = "its pattern" if self.unit.is_head else "the pattern of all its heads"
-        return super().titled(token).format(pattern=pattern)
+        return super().title_with(token).format(pattern=pattern)
 
     @property
     def is_of_pattern(self) -> bool:
@@ -108,7 +108,7 @@ class AttentionEdit(UnitEdit):
         if not self.is_of_pattern:
             return super().replacement(values)
         block = self.unit.block or 0
-        heads = self.at
+        heads = self.place
         crosses = self.unit.crosses
 
         def replace(value: Tensor, seen: Pass) -> Tensor:
@@ -116,7 +116,7 @@ class AttentionEdit(UnitEdit):
             stay.
             """
             at = seen.queries(value, crosses=crosses)
-            hidden = seen.hidden(block, at, crosses=crosses)
+            hidden = seen.hidden_keys(block, at, crosses=crosses)
             if hidden is None:
                 open_to = torch.ones_like(value[:1, :1])
             else:

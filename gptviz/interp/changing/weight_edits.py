@@ -57,8 +57,8 @@ class WeightsEdit(Edit):
         """How the numbers are kept."""
         return quantiser(str(self.to))
 
-    def titled(self, token: Callable[[int], str]) -> str:
-        """As `Edit.titled`."""
+    def title_with(self, token: Callable[[int], str]) -> str:
+        """As `Edit.title_with`."""
         what = f"Matrix {self.unit.called} is" if self.unit.called else "All matrices are"
         return f"{what} {self.quantiser.title} (simulated)"
 
@@ -77,15 +77,15 @@ class AdapterEdit(Edit):
 
     def require_fit(self, model: Transformer) -> None:
         """As `Edit.require_fit`."""
-        self.applied(model)
+        self.apply_to(model)
 
-    def applied(self, model: Transformer) -> Transformer:
+    def apply_to(self, model: Transformer) -> Transformer:
         """The model with this strength; a ValueError if it has no adapter."""
         if not isinstance(model, MergedTransformer):
             raise ValueError(
                 "adapter: this model is no LoRA adapter, so there is no strength to change"
             )
-        return model.at(self.number)
+        return model.with_strength(self.number)
 
 
 def unit_of_weights(name: str) -> Unit | None:
@@ -122,7 +122,7 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
             f"and {in_bytes(free)} is free: {way_out()}, or quantise only one matrix"
         )
     fresh: dict[str, Tensor] = {}
-    for name, each in progress.each(iter(kept.items()), len(kept), "matrix"):
+    for name, each in progress.report_each(iter(kept.items()), len(kept), "matrix"):
         try:
             fresh[name] = each.brought_back(own[name])
         except ValueError as error:

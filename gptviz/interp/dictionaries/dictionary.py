@@ -21,7 +21,7 @@ from gptviz.model import Config
 from gptviz.model.edited import Pass, Replacement
 from gptviz.runs import fitted
 
-from ..changing.edit import ZERO, Acts, StreamEdit, Values, rounded
+from ..changing.edit import ZERO, Acts, StreamEdit, Values, round_number
 from ..held_out import support
 from ..units.unit import Unit
 
@@ -116,7 +116,7 @@ class Dictionary:
     def with_feature(self, feature: int, activation: float = 0.0) -> FeatureEdit:
         """The edit that sets a feature to an activation; without one, it is switched off."""
         unit = Unit("dictionary", index=feature, called=self.name)
-        return FeatureEdit(unit, rounded(activation) or ZERO, self)
+        return FeatureEdit(unit, round_number(activation) or ZERO, self)
 
     def edit(self, feature: int, activation: float = 0.0) -> str:
         """The text of this edit."""
@@ -157,9 +157,9 @@ def keep(dictionary: Dictionary) -> None:
     fitted.keep(_PREFIX + dictionary.name, dictionary.tensors())
 
 
-def found(name: str) -> Dictionary | None:
+def find_dictionary(name: str) -> Dictionary | None:
     """The dictionary that is kept under this name, or ships with it; or None."""
-    tensors = fitted.kept(_PREFIX + name) or fitted.shipped(name)
+    tensors = fitted.kept_tensors(_PREFIX + name) or fitted.shipped_tensors(name)
     fitted_to = int(tensors.pop("fitted_to", 0))
     if tensors.keys() != {*TENSORS, "block", "k", "model"}:
         return None
@@ -177,22 +177,22 @@ def names() -> list[str]:
     ]
 
 
-def fits(dictionary: Dictionary, config: Config) -> bool:
+def fits_config(dictionary: Dictionary, config: Config) -> bool:
     """Whether a model of this config has the stream that a dictionary reads."""
     return dictionary.block < config.n_layer and dictionary.encoder.shape[1] == config.d_model
 
 
-def kept(named: str | Dictionary, config: Config) -> Dictionary:
+def dictionary_for(named: str | Dictionary, config: Config) -> Dictionary:
     """The dictionary of this name, or one that is open, for a model of this config. A ValueError if
     it is not kept here, or does not fit the model.
     """
-    dictionary = found(named) if isinstance(named, str) else named
+    dictionary = find_dictionary(named) if isinstance(named, str) else named
     if dictionary is None:
         raise ValueError(
             f"there is no dictionary {named} on this machine: fit it, or read its files, with "
             "gptviz dictionary"
         )
-    if not fits(dictionary, config):
+    if not fits_config(dictionary, config):
         raise ValueError(
             f"the dictionary {dictionary.name} is that of another model: it reads vectors of "
             f"{dictionary.encoder.shape[1]:,} numbers after "
@@ -213,7 +213,7 @@ class FeatureEdit(StreamEdit):
         for one in edits:
             of_each.setdefault(one.unit.called, []).append(one)
         for name, together in of_each.items():
-            dictionary = kept(together[0].opened or name, values.model.config)
+            dictionary = dictionary_for(together[0].opened or name, values.model.config)
             activations = {one.unit.index or 0: one.number for one in together}
             last = max(activations)
             if last >= len(dictionary.encoder):

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
-from ..explaining.attribution import attributed, of_tokens, stream_at
+from ..explaining.attribution import attribute_logit, of_tokens, stream_at
 from ..explaining.decomposition import HEAD
 from ..trace import run
 from ..units.activity import Observable, read_until
@@ -44,7 +44,7 @@ def observable_features(model: Transformer, dictionary: Dictionary) -> Observabl
     )
 
 
-def nearest(dictionary: Dictionary, feature: int, most: int = 8) -> LabelledArray:
+def nearest_features(dictionary: Dictionary, feature: int, most: int = 8) -> LabelledArray:
     """The other features whose rows of the decoder point most where that of a feature does,
     [feature]: the cosines.
     """
@@ -58,7 +58,7 @@ def nearest(dictionary: Dictionary, feature: int, most: int = 8) -> LabelledArra
 
 
 @torch.inference_mode()
-def written(
+def written_by_parts(
     model: Transformer, ids: Tensor, dictionary: Dictionary, feature: int
 ) -> tuple[int, LabelledArray]:
     """What each part of a model adds to the activation of a feature before the ReLU, at the token
@@ -104,7 +104,7 @@ def written(
 
 
 @torch.inference_mode(False)
-def added(
+def direct_effects(
     model: Transformer,
     ids: Sequence[int],
     dictionary: Dictionary,
@@ -119,7 +119,7 @@ def added(
     it; the arguments and errors are those of `attribute`.
     """
     stream = stream_at(model, ids, position)
-    whole = attributed(stream, token, against)
+    whole = attribute_logit(stream, token, against)
     _, direction, _ = of_tokens(stream, whole.token, against)
     here = stream.after[dictionary.block]  # [1, 1, d_model]
     (along,) = torch.autograd.grad(stream.inputs[HEAD], here, direction[None])

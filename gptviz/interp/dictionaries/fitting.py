@@ -45,7 +45,7 @@ REVIVED = 0.7
 STEPS = 20
 
 
-def seen(rows: Rows) -> Tensor:
+def tokens_that_count(rows: Rows) -> Tensor:
     """Where a token [B, T] can change a prediction that counts: what fills a row after the last of
     them is left out.
     """
@@ -53,7 +53,7 @@ def seen(rows: Rows) -> Tensor:
 
 
 def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
-    """The stream after a block at the tokens of `rows` that are `seen`, one after the other:
+    """The stream after a block at the tokens of `rows` that count (`tokens_that_count`), one after the other:
     [tokens, d_model] in float32.
 
     Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`. A
@@ -71,7 +71,9 @@ def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
     streams = torch.empty(most, config.d_model)
     count = 0
     for some in rows:
-        read = run(model, some.reading.ids, [tap], logits_at=slice(-1, None))[tap][seen(some)]
+        read = run(model, some.reading.ids, [tap], logits_at=slice(-1, None))[tap][
+            tokens_that_count(some)
+        ]
         end = min(count + len(read), most)
         streams[count:end] = read[: end - count]
         count = end

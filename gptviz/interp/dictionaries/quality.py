@@ -62,7 +62,7 @@ class Quality:
 
 
 @torch.inference_mode()
-def measured(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -> Quality:
+def measure_quality(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -> Quality:
     """How good a dictionary of this model is over `rows`. A ValueError as in `vectors`."""
     with progress.part(0, 6, doing="reading the text"):
         read = vectors(model, dictionary.block, rows).to(dictionary.encoder)
@@ -81,7 +81,9 @@ def measured(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -
     losses = []
     for before, (name, put) in enumerate(puts.items()):
         with progress.part(1 + before, 1 + len(puts), doing=f"the loss with {name}"):
-            losses.append(loss(EditedTransformer(model, {dictionary.tap: _always(put)}, {}), rows))
+            losses.append(
+                loss(EditedTransformer(model, {dictionary.tap: _ignore_stream(put)}, {}), rows)
+            )
     shares = (
         1 - float(missed),
         float(is_active.sum(-1).double().mean()),
@@ -90,7 +92,7 @@ def measured(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -
     return Quality(*shares, *losses)
 
 
-def _always(put: Callable[[Tensor], Tensor]) -> Replacement:
+def _ignore_stream(put: Callable[[Tensor], Tensor]) -> Replacement:
     return lambda stream, seen: put(stream)
 
 

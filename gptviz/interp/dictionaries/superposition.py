@@ -65,7 +65,7 @@ class Found:
     cosines: Tensor  #: [kept feature], the largest cosine of its arrow with one of them
 
 
-def drawn(sparsity: Tensor, count: int, draw: torch.Generator) -> Tensor:
+def draw_vectors(sparsity: Tensor, count: int, draw: torch.Generator) -> Tensor:
     """Vectors x, [model, count, FEATURES], for the sparsities [model]."""
     shape = len(sparsity), count, FEATURES
     absent = torch.rand(shape, generator=draw) < sparsity[:, None, None]
@@ -95,7 +95,7 @@ def train(importance: float = 0.9, seed: int = 0) -> Toy:
     with sharing() as share:
         for step in range(STEPS):
             share()
-            loss = losses(drawn(sparsity, BATCH, draw), arrows, bias, counts)
+            loss = losses(draw_vectors(sparsity, BATCH, draw), arrows, bias, counts)
             adam.zero_grad()
             # sparse vectors have small errors, which count as much
             (loss / (1 - sparsity)).sum().backward()
@@ -105,7 +105,7 @@ def train(importance: float = 0.9, seed: int = 0) -> Toy:
                 progress.report(step + 1, STEPS, "step")
     arrows = arrows.detach()
     bias = bias.detach()
-    loss = losses(drawn(sparsity, MEASURED, draw), arrows, bias, counts)
+    loss = losses(draw_vectors(sparsity, MEASURED, draw), arrows, bias, counts)
     best = loss.view(-1, TRIES).argmin(1) + TRIES * torch.arange(len(SPARSITIES))
     return Toy(counts, arrows[best], bias[best], loss[best])
 
@@ -116,7 +116,7 @@ def find(toy: Toy, sparsity: float, seed: int = 0) -> Found:
     h counts.
     """
     arrows = toy.arrows[SPARSITIES.index(sparsity)]
-    x = drawn(torch.tensor([sparsity]), MEASURED, torch.Generator().manual_seed(seed))[0]
+    x = draw_vectors(torch.tensor([sparsity]), MEASURED, torch.Generator().manual_seed(seed))[0]
     h = x[x.any(-1)] @ arrows.T
     tries = []
     for number in range(TRIES):

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.heads import HEADS, Unembed
 from gptviz.model.parts.part import sharing
@@ -146,7 +146,7 @@ class Attribution:
         else:
             used = np.zeros(len(columns), bool)
         labels = tuple(label for label, shown in zip(columns.values(), used, strict=True) if shown)
-        axes = numbered("block", n_block), Axis("head or MLP", labels)
+        axes = number_axis("block", n_block), Axis("head or MLP", labels)
         return LabelledArray(cells.reshape(n_block, len(columns))[:, used], axes, self.unit)
 
     def read_by(self, head: str, tokens: Sequence[str]) -> LabelledArray:
@@ -180,7 +180,7 @@ def attribute(
         ValueError: there is no such token, MLP or position, the model's logits are no sum of what
             its parts add, or as in `Stream`.
     """
-    return attributed(stream_at(model, ids, position, source), token, against, neurons_of)
+    return attribute_logit(stream_at(model, ids, position, source), token, against, neurons_of)
 
 
 def stream_at(
@@ -204,7 +204,7 @@ def stream_at(
     return Stream(model, ids, rows, source)
 
 
-def attributed(
+def attribute_logit(
     stream: Stream,
     token: int | None = None,
     against: int | None = None,
@@ -228,7 +228,9 @@ def attributed(
     ):
         raise ValueError(f"{neurons_of} is no MLP that writes into this stream")
     pulled = stream.pull(HEAD, directions)
-    values = {name: float(each.sum()) for name, each in stream.added(pulled).items()} | bias
+    values = {
+        name: float(each.sum()) for name, each in stream.added_by_parts(pulled).items()
+    } | bias
     return Attribution(
         None if labels else stream.rows[0],
         chosen,

@@ -214,12 +214,12 @@ class _Grown:
             for node in [node for node in self.nodes if node.unit == unit]:
                 direction = self.nodes[node].direction
                 assert direction is not None
-                self._expand(node, frozen.reads(unit, node.position, direction))
+                self._expand(node, frozen.inputs_of(unit, node.position, direction))
                 progress.report(min(len(self.nodes), of), of, "node")
                 if most is not None and len(self.nodes) > most:
                     self.is_whole = False
                     return
-        self.share = self._inside()
+        self.share = self._share_inside()
 
     def _expand(self, node: Node, all_reads: list[Reads]) -> None:
         growing = self.nodes[node]
@@ -260,7 +260,7 @@ class _Grown:
             self.edges += kept
             growing.reads.append((matters, rest / every if every > 0 else 1.0, kept))
 
-    def _inside(self) -> float:
+    def _share_inside(self) -> float:
         """The probability that a walk from the logit stays in the graph."""
         inside: dict[Node, float] = {}
         order = {None: len(self.frozen.units)} | dict(self.frozen.place)

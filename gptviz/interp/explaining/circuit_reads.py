@@ -60,7 +60,7 @@ MOST_KEPT = 2**26
 POINTS = np.polynomial.legendre.leggauss(12)
 
 
-def inner(values: Tensor, directions: Tensor) -> Tensor:
+def inner_products(values: Tensor, directions: Tensor) -> Tensor:
     """The inner products of vectors [..., n] with directions [..., n]: [...]."""
     return (values * directions).sum(-1)
 
@@ -125,7 +125,7 @@ class Frozen:
         # What is read at the same positions, such as by key and by value, shares one pass through
         # the norms.
         nbytes = sum(read.nbytes for read in self.stream.inputs.values())
-        self._at = lru_cache(maxsize=max(2, MOST_KEPT // nbytes))(self.stream.at)
+        self._at = lru_cache(maxsize=max(2, MOST_KEPT // nbytes))(self.stream.slice_positions)
 
     @torch.no_grad()
     def logit(self, token: int, against: int | None) -> Reads:
@@ -136,10 +136,10 @@ class Frozen:
         total = difference(logits, token, against)
         constant = sum(bias.values())
         at = self.stream.guess
-        return self._reads("logit", HEAD, slice(at, at + 1), directions, total, constant)
+        return self._read_linear("logit", HEAD, slice(at, at + 1), directions, total, constant)
 
     @torch.no_grad()
-    def reads(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
+    def inputs_of(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
         """The inputs of a head or an MLP at a position, by the ways in which it reads; nothing if
         an edit replaced what it writes. The direction [d_model] says what a number at the top gains
         from each number that is written there.
@@ -156,14 +156,16 @@ class Frozen:
         if not torch.allclose(curve(inputs), written, rtol=1e-3, atol=1e-4):
             return []  # an edit put something else in its place
         return [
-            self._read("mlp", layer, here, curve, direction[None], float(written[0] @ direction))
+            self._read_affine(
+                "mlp", layer, here, curve, direction[None], float(written[0] @ direction)
+            )
         ]
 
     def _inputs(self, layer: str, at: slice) -> Tensor:
         """The input of a sublayer at the positions `at`, [N, d_model]."""
         return self._at(at.start, at.stop).inputs[layer][0].detach()
 
-    def _read(
+    def _read_affine(
         self,
         kind: ReadKind,
         layer: str,
@@ -180,9 +182,9 @@ class Frozen:
         with torch.enable_grad():
             result = (affine(nothing) * along).sum()
         (read,) = torch.autograd.grad(result, nothing)
-        return self._reads(kind, layer, at, read, total, float(result.detach()) + constant)
+        return self._read_linear(kind, layer, at, read, total, float(result.detach()) + constant)
 
-    def _reads(
+    def _read_linear(
         self,
         kind: ReadKind,
         reader: str,
@@ -201,7 +203,7 @@ class Frozen:
             if name in self._columns and not stream.is_replaced(name):
                 adds[:, self._columns[name]] = self._beyond_usual(stream, name, direction)
         # the sum over writers: `pull` has checked it
-        every = float(inner(stream.inputs[reader][0].detach(), directions).sum())
+        every = float(inner_products(stream.inputs[reader][0].detach(), directions).sum())
         rest = every - float(adds.sum()) + constant
         return Reads(
             kind, total, adds, rest, torch.tensor(stream.rows, device=stream.device), pulled
@@ -213,15 +215,17 @@ class Frozen:
         """
         if _has_heads(layer):
             z = stream.numbers(stream.values[f"{layer}.z"])  # [N, H, d_head]
-            return inner(z - self._usual.get(f"{layer}.z", 0.0), stream.to_heads(layer, direction))
+            return inner_products(
+                z - self._usual.get(f"{layer}.z", 0.0), stream.to_heads(layer, direction)
+            )
         if layer == "embed" and self.model.smear is not None:
             name = "smear"
         else:
             name = layer
         usual = self._usual.get(f"{layer}.out" if "." in layer else name, 0.0)
-        return inner(stream.written[layer] - usual, direction)[:, None]
+        return inner_products(stream.written[layer] - usual, direction)[:, None]
 
-    def _visible(self, block: int, position: int) -> Tensor:
+    def _visible_positions(self, block: int, position: int) -> Tensor:
         """The positions that a query may read in a block: [N]."""
         model = self.model
         length = len(self.ids)
@@ -246,7 +250,7 @@ class Frozen:
         n_kv_head = k.shape[1]
         size = q.shape[2]
         served = head // (n_head // n_kv_head)  # the key head that serves it
-        seen = self._visible(reader.block, position)
+        seen = self._visible_positions(reader.block, position)
         at = slice(int(seen[0]), int(seen[-1]) + 1)
         here = slice(position, position + 1)
         read = seen - at.start  # their places among the positions `at`
@@ -287,17 +291,19 @@ class Frozen:
         of_query = (weights @ row.by_query)[None]
         scored = weights @ row.scores
         # of scores, what comes only from positions
-        beside_keys = float(scored - inner(of_keys, k[seen, served]).sum())
+        beside_keys = float(scored - inner_products(of_keys, k[seen, served]).sum())
         beside_query = float(scored - of_query[0] @ q[position, head])
         of_values = pattern[:, None] * along
         with torch.no_grad():
-            read_from_stream = inner(of_values, value(self._inputs(layer, at))).sum()
+            read_from_stream = inner_products(of_values, value(self._inputs(layer, at))).sum()
         # of values, what embeddings of their own add
         beside_values = float(pattern @ each - read_from_stream)
         return [
-            self._read("value", layer, at, value, of_values, float(pattern @ each), beside_values),
-            self._read("key", layer, at, key, of_keys, chosen, beside_keys),
-            self._read("query", layer, here, query, of_query, chosen, beside_query),
+            self._read_affine(
+                "value", layer, at, value, of_values, float(pattern @ each), beside_values
+            ),
+            self._read_affine("key", layer, at, key, of_keys, chosen, beside_keys),
+            self._read_affine("query", layer, here, query, of_query, chosen, beside_query),
         ]
 
 
@@ -378,7 +384,7 @@ def _queries_and_keys(attention: Attention, inputs: Tensor, x: Tensor, at: slice
     d_model], what the attention read in the run.
     """
 
-    def projected(rows: Tensor) -> Tensor:
+    def project_rows(rows: Tensor) -> Tensor:
         # [1, H + n_kv_head, N, d_head]
         return attention.heads(attention.qkv(rows[None]))[:, : -attention.key_heads]
 
@@ -388,8 +394,8 @@ def _queries_and_keys(attention: Attention, inputs: Tensor, x: Tensor, at: slice
     }
     norm = with_stand_ins(attention.qk_norm, kept, x.device)
     with torch.no_grad():
-        norm(projected(inputs))
-    return attention.positions.turn(norm(projected(x)), at)[0]
+        norm(project_rows(inputs))
+    return attention.positions.turn(norm(project_rows(x)), at)[0]
 
 
 def _kept_mlp(mlp: AnyMLP | Expert, inputs: Tensor) -> Callable[[Tensor], Tensor]:
@@ -398,7 +404,7 @@ def _kept_mlp(mlp: AnyMLP | Expert, inputs: Tensor) -> Callable[[Tensor], Tensor
     """
     if isinstance(mlp, MixtureOfExperts):
         weights = mlp.weights(inputs, IDENTITY).detach()  # [N, expert]
-        kept = [_kept_mlp(expert, inputs) for expert in mlp.all]
+        kept = [_kept_mlp(expert, inputs) for expert in mlp.every_expert]
         return lambda x: torch.stack(
             [weights[:, i, None] * each(x) for i, each in enumerate(kept)]
         ).sum(0)

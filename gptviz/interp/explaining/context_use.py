@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
 from gptviz.machine import progress
 from gptviz.model import IDENTITY, Edit, Tap, Transformer
 from gptviz.model.costs.effort import SOME, effort
@@ -175,7 +175,7 @@ def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledAr
     with np.errstate(invalid="ignore"):
         mean = total[0] / total[1]
     return LabelledArray(
-        mean, (numbered("position", len(mean)),), f"mean loss over {count:,} texts (nats)"
+        mean, (number_axis("position", len(mean)),), f"mean loss over {count:,} texts (nats)"
     )
 
 
@@ -230,7 +230,7 @@ def by_window(
         with progress.part(
             len(known), len(guesses), sum(len(window.targets) for window in part), step="guess"
         ):
-            logits = _read(model, ids, part, kept)
+            logits = _read_windows(model, ids, part, kept)
             width = part[-1].width
         for row, window in enumerate(part):
             # counted from the end
@@ -247,7 +247,9 @@ def by_window(
     return ByWindow(chosen, tuple(places), loss)
 
 
-def _read(model: Transformer, ids: Sequence[int], part: Sequence[_Window], kept: int) -> Tensor:
+def _read_windows(
+    model: Transformer, ids: Sequence[int], part: Sequence[_Window], kept: int
+) -> Tensor:
     """The logits [rows, n, vocab_size] after the last n tokens of the longest reading of a part,
     from the first guess on.
     """
@@ -357,9 +359,9 @@ def left_out(
             progress.part(start, len(gone), len(some), step="token"),
         ):
             if mean is not None:
-                without = _replaced(before, some, mean)
+                without = _losses_replaced(before, some, mean)
             else:
-                without = _removed(before, some)
+                without = _losses_removed(before, some)
         for column, place in enumerate(some, start):
             rise[place + 1 :, column] = (without[column - start] - before.losses)[place + 1 :]
     return LeftOut(gone, rise)
@@ -378,7 +380,7 @@ class _Beginning:
         #: [T], of each of its tokens
         self.losses = np.concatenate(([np.nan], _losses(logits, self.ids[None, 1:])[0]))
 
-    def unchanged(self, places: Sequence[int]) -> int:
+    def first_changed(self, places: Sequence[int]) -> int:
         """The first position from which on rows that differ from the text at these places have to
         be read.
         """
@@ -417,27 +419,27 @@ def mean_embedding(model: Transformer) -> Tensor:
     return (total / model.config.vocab_size).float()
 
 
-def _replaced(before: _Beginning, places: Sequence[int], mean: Tensor) -> Float64Array:
+def _losses_replaced(before: _Beginning, places: Sequence[int], mean: Tensor) -> Float64Array:
     """The losses [places, T] with the `mean` embedding [d_model] for one token after the other; NaN
     before all these places.
     """
-    start = before.unchanged(places)
+    start = before.first_changed(places)
     rows = before.ids[start:].expand(len(places), -1)
 
-    def replaced(embedded: Tensor) -> Tensor:
+    def replace_embedding(embedded: Tensor) -> Tensor:
         embedded[torch.arange(len(places)), torch.tensor(places) - start] = mean.to(embedded.dtype)
         return embedded  # [places, T - 1 - start, d_model]
 
-    logits = before.logits(rows[:, :-1], start, Edit({"embed": replaced}))
+    logits = before.logits(rows[:, :-1], start, Edit({"embed": replace_embedding}))
     return np.pad(_losses(logits, rows[:, 1:]), ((0, 0), (start + 1, 0)), constant_values=np.nan)
 
 
-def _removed(before: _Beginning, places: Sequence[int]) -> Float64Array:
+def _losses_removed(before: _Beginning, places: Sequence[int]) -> Float64Array:
     """The losses [places, T] without one token after the other; NaN if nothing is left to read, and
     before all these places.
     """
     length = len(before.ids)
-    start = before.unchanged(places)
+    start = before.first_changed(places)
     start = max(0, start - 1)  # the token before is read again, for its guess at what follows
     others = torch.arange(start, length - 1).expand(len(places), -1)
     gone = torch.tensor(places)[:, None]

@@ -49,10 +49,10 @@ def decision(classified: Classified, label: int, against: int | None = None) -> 
 
     Only differences decide: a softmax stays the same when all logits grow by one number.
     """
-    bias = _for(classified.bias, label, against)
-    shares = _for(classified.shares, label, against)
+    bias = _label_logits(classified.bias, label, against)
+    shares = _label_logits(classified.shares, label, against)
     return Decision(
-        label, against, float(bias), shares, float(_for(classified.logits, label, against))
+        label, against, float(bias), shares, float(_label_logits(classified.logits, label, against))
     )
 
 
@@ -76,16 +76,18 @@ class Worth:
         return LabelledArray(self.of_tokens, (Axis("word", tuple(words)),), "logit")
 
 
-def worth(judged: Judged, without: Float64Array, label: int, against: int | None = None) -> Worth:
+def token_worth(
+    judged: Judged, without: Float64Array, label: int, against: int | None = None
+) -> Worth:
     """The worth of each token to the logit of `label`, or to its difference from the logit of the
     label `against`; `without` are the logits without each token, [tokens left out, n_label], from
     `left_out`.
     """
-    total = float(_for(judged.logits, label, against))
-    return Worth(label, against, total - _for(without, label, against), total)
+    total = float(_label_logits(judged.logits, label, against))
+    return Worth(label, against, total - _label_logits(without, label, against), total)
 
 
-def _for(logits: Float64Array, label: int, against: int | None) -> Float64Array:
+def _label_logits(logits: Float64Array, label: int, against: int | None) -> Float64Array:
     """The column of a label in `logits` [..., n_label], less that of another one."""
     of_label: Float64Array = logits[..., label]
     if against is None:

@@ -57,7 +57,7 @@ class _Given(nn.Module):
     def forward(self, x: Tensor, *_: object) -> Tensor:
         """x [1, n, d_model] → what the sublayer gave [1, n, d_model]."""
         stream, name = self.keep
-        stream.reads(name, x)
+        stream.note_reader(name, x)
         return stream.leaf(name, stream.values[f"{name}.out"])
 
 
@@ -79,7 +79,7 @@ class FrozenNorm(nn.Module):
         norm, numbers, bias = self.keep
         if self.first is None:
             self.first = x.detach()
-        normed = norm.frozen(x, self.first)
+        normed = norm.norm_with_scale(x, self.first)
         if norm.weight is None:
             normed = normed
         else:
@@ -162,7 +162,7 @@ class Stream:
         self._record(ids, source, taps)
         self._follow()
 
-    def at(self, start: int, stop: int) -> Stream:
+    def slice_positions(self, start: int, stop: int) -> Stream:
         """The same stream at its positions from the place `start` up to `stop` among `rows`; the
         run is not repeated.
         """
@@ -255,7 +255,7 @@ class Stream:
         """A tensor in the type and on the device of the sums, without a history."""
         return tensor.detach().to(self.device, self.dtype)
 
-    def reads(self, reader: str, x: Tensor) -> None:
+    def note_reader(self, reader: str, x: Tensor) -> None:
         """Note what a reader reads, [1, n, d_model], and who has written by then."""
         self.inputs[reader], self._before[reader] = x, tuple(self._leaves)
 
@@ -287,22 +287,22 @@ class Stream:
         if model.embed_norm is not None and model.smear is None:
             x = stand_ins[model.embed_norm](x)
 
-        def changed(name: str, x: Tensor) -> Tensor:
+        def note_value(name: str, x: Tensor) -> Tensor:
             return x + self.leaf(f"{name}.edits.bias", self.values[name] - x.detach()[0])
 
-        edits = Edit({name: partial(changed, name) for name in self._changed})
+        edits = Edit({name: partial(note_value, name) for name in self._changed})
 
-        def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
+        def run_block(index: int, block: nn.Module, x: Tensor) -> Tensor:
             followed = with_stand_ins(block, stand_ins, self.device)
             at = slice(0, len(self.rows))
             self.after[index] = followed(
-                x, None, None, at, Memory(x, None), None, edits.at(f"blocks.{index}")
+                x, None, None, at, Memory(x, None), None, edits.for_part(f"blocks.{index}")
             )
             return self.after[index]
 
-        x = edits("backout", model.along(x, through))
+        x = edits("backout", model.run_blocks(x, run_block))
         norm = model.head.final_norm
-        self.reads(HEAD, x if norm is None else stand_ins[norm](x))
+        self.note_reader(HEAD, x if norm is None else stand_ins[norm](x))
         self.written = {name: leaf.detach()[0] for name, leaf in self._leaves.items()}
 
     def _bias_of(self, norm: str) -> Callable[[Tensor], Tensor]:
@@ -368,7 +368,7 @@ class Stream:
             )
         return pulled
 
-    def added(self, pulled: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def added_by_parts(self, pulled: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """How much each part adds, [..., n], in the order of writing, from the result of `pull`;
         the sum is what was pulled.
 
@@ -386,7 +386,7 @@ class Stream:
             own, written_as = (
                 (part.output.bias, "output")
                 if isinstance(part, AttentionBase)
-                else (part.written()[1], "down")
+                else (part.write_vectors()[1], "down")
             )
             bias = None if own is None else (direction * self.numbers(own)).sum(-1)  # [..., n]
             if not isinstance(part, AttentionBase):
@@ -424,7 +424,7 @@ class Stream:
         n_head, keys].
 
         The share of a token is the pattern times what its value adds; a head's shares sum to what
-        it adds (see `added`).
+        it adds (see `added_by_parts`).
         """
         wanted = self.to_heads(layer, pulled[layer])  # [..., n, n_head, d_head]
         values = self.numbers(self.values[f"{layer}.v"])  # [keys, n_kv_head, d_head]
@@ -438,6 +438,6 @@ class Stream:
         what it adds.
         """
         part = cast(AnyMLP, self.part(layer))
-        return (pulled[layer] @ self.numbers(part.written()[0])) * self.numbers(
+        return (pulled[layer] @ self.numbers(part.write_vectors()[0])) * self.numbers(
             self.values[f"{layer}.neurons"]
         )

@@ -101,7 +101,7 @@ def parts_of(model: Transformer) -> dict[str, tuple[int, ...]]:
     """The shape of each tensor of weights that training changes, by its name: of a LoRA adapter,
     those of its two factors beside each matrix.
     """
-    trained = lora.parameters(lora.merged(model)) or dict(model.named_parameters())
+    trained = lora.parameters(lora.merged_adapter(model)) or dict(model.named_parameters())
     return {name: tuple(tensor.shape) for name, tensor in trained.items()}
 
 
@@ -201,7 +201,7 @@ def _copy(model: Transformer) -> Transformer:
         part.__dict__.pop("look_up", None)
         if isinstance(part, nn.Dropout):
             part.p = 0.0
-    return lora.unmerged(copied)
+    return lora.unmerge_adapter(copied)
 
 
 @torch.no_grad()

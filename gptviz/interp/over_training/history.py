@@ -55,7 +55,7 @@ class History:
     values: Float64Array  #: [step, series]; NaN where a value has no meaning
 
     @classmethod
-    def of(cls, measure: Measure, values: Mapping[int, Mapping[str, float]]) -> History:
+    def from_values(cls, measure: Measure, values: Mapping[int, Mapping[str, float]]) -> History:
         """The history from the values by step; of one step at least."""
         steps = sorted(values)
         series = tuple(values[steps[0]])

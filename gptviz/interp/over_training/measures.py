@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS, Kind
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 from gptviz.text.datasets.tasks import Modular
 
 from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
@@ -123,7 +123,7 @@ class Measure:
     #: for some kinds, what is different there: its `title`, `about`, `unit` or `page`
     differs: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
 
-    def of(self, kind: Kind) -> Measure:
+    def for_kind(self, kind: Kind) -> Measure:
         """The measure as models of this kind have it."""
         return replace(self, **self.differs.get(kind, {}))
 
@@ -228,7 +228,7 @@ for _name, _score in SCORES.items():
     },
 )
 @torch.inference_mode()
-def _right(model: Transformer, given: MeasureInput) -> Numbers:
+def _share_right(model: Transformer, given: MeasureInput) -> Numbers:
     """The share of the answers that are right: in data held out and, where there are few to learn
     from, in those learned.
     """
@@ -236,7 +236,7 @@ def _right(model: Transformer, given: MeasureInput) -> Numbers:
     # likeliest after those before.
     whole = model.config.kind == "encoder-decoder"
 
-    def right(rows: Rows) -> Tensor:
+    def is_right(rows: Rows) -> Tensor:
         counted = rows.targets != NOT_COUNTED
         guessed = model(*rows.reading).argmax(-1) == rows.targets
         if whole:
@@ -244,7 +244,7 @@ def _right(model: Transformer, given: MeasureInput) -> Numbers:
         return guessed[counted]
 
     return {
-        name: float(torch.cat(list(map(right, rows))).double().mean())
+        name: float(torch.cat(list(map(is_right, rows))).double().mean())
         for name, rows in given.rows.items()
     }
 
@@ -418,10 +418,10 @@ def measure_named(name: str, kind: Kind = "decoder") -> Measure:
     that there are.
     """
     if name not in MEASURES:
-        raise ValueError(f"there is no measure {name!r:.60}{instead(name, MEASURES)}")
+        raise ValueError(f"there is no measure {name!r:.60}{name_known(name, MEASURES)}")
     if kind not in MEASURES[name].kinds:
         having = " or ".join(MODEL_KINDS[one].with_article for one in MEASURES[name].kinds)
         raise ValueError(
             f"{MODEL_KINDS[kind].with_article} has no measure {name}: it is one of {having}"
         )
-    return MEASURES[name].of(kind)
+    return MEASURES[name].for_kind(kind)

@@ -96,7 +96,7 @@ def patterns(
         ["blocks.*.attention.pattern"],
         lambda _block, _name, value: blocks.append(_numbers(value[0])),
     )
-    return Patterns(tuple(blocks), blocked(model, ids), windows(model))
+    return Patterns(tuple(blocks), blocked_everywhere(model, ids), windows(model))
 
 
 @torch.inference_mode()
@@ -109,7 +109,7 @@ def pattern(
     part: AttentionPart = "attention",
 ) -> Float32Array:
     """The pattern [query, key] of one head over `ids`, NaN where masked, by a pass up to its block.
-    See `read`.
+    See `read_attention`.
     """
     name = f"blocks.{block}.{part}.pattern"
     shares: list[Float32Array] = []
@@ -122,7 +122,7 @@ def pattern(
         name,
     )
     if part == "attention":
-        hidden = blocked(model, ids)
+        hidden = blocked_everywhere(model, ids)
     else:
         hidden = padding_mask(model, source or ())
     far = windows(model)[block : block + 1] if part == "attention" else ()
@@ -135,7 +135,7 @@ def pattern(
 def windows(model: Transformer) -> tuple[int | None, ...]:
     """For each block how many keys its window leaves a query, or None for no window."""
     return tuple(
-        model.config.window if model.config.windowed(block) else None
+        model.config.window if model.config.has_window(block) else None
         for block in range(model.config.n_layer)
     )
 
@@ -163,7 +163,7 @@ def watch(
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
 
-    def seen(name: str, value: Tensor) -> None:
+    def note_value(name: str, value: Tensor) -> None:
         _, block, *_, own = name.split(".")
         see(int(block), own, value)
         if name == last:
@@ -174,7 +174,7 @@ def watch(
         # for one token only.
         model(
             *one_row(model, ids, source),
-            tap=Watch(names, seen),
+            tap=Watch(names, note_value),
             logits_at=slice(-1, None),
             resume=resume,
         )
@@ -184,7 +184,7 @@ def _numbers(tensor: Tensor) -> Float32Array:
     return tensor.float().cpu().numpy()
 
 
-def blocked(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | None:
+def blocked_everywhere(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | None:
     """The mask [query, key] over `ids` [T]: true where the masks of all blocks forbid to look, or
     where either is padding. None where nothing is forbidden.
 
@@ -251,7 +251,7 @@ class AttentionReading:
     #: no such norm
     scaled: Float32Array | None = None
 
-    def _seen(self, values: Float32Array, block: int) -> Float32Array:
+    def _mask_values(self, values: Float32Array, block: int) -> Float32Array:
         """The values [query, key] of a block, NaN where its mask forbids to look."""
         blocked = self.patterns.blocked_in(block - self.first)
         if blocked is None:
@@ -265,7 +265,7 @@ class AttentionReading:
         Here and in the methods below, values are NaN where the mask forbids to look.
         """
         of = self.patterns.blocks[block - self.first]
-        return self._seen(of.mean(0) if head is None else of[head], block)
+        return self._mask_values(of.mean(0) if head is None else of[head], block)
 
     def without_first(self, block: int, head: int | None) -> Float32Array:
         """The shares [query, key] of what each row of `pattern` leaves without the first key, which
@@ -288,7 +288,7 @@ class AttentionReading:
             scores = scores
         else:
             scores = scores + self.position[at, head]
-        return self._seen(
+        return self._mask_values(
             scores
             if self.cap is None
             else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)),
@@ -308,7 +308,7 @@ class AttentionReading:
         some = slice(None) if head is None else slice(head, head + 1)
         at = block - self.first
         lengths = (self.patterns.blocks[at][some] * self.moved[at, some, None]).mean(0)
-        return self._seen(
+        return self._mask_values(
             lengths if self.scaled is None else lengths * self.scaled[at, :, None], block
         )
 
@@ -351,13 +351,13 @@ class Midway:
         the pass.
         """
         if name == "pattern" and self._rolls:
-            self._through = _rolled(value[0], self._through)
+            self._through = _roll_out(value[0], self._through)
         elif name == "resid_post" and (block + 1) % self._every == 0:
             self.streams[block + 1] = value
             if self._through is not None:
                 self.rolled[block + 1] = self._through
 
-    def before(self, block: int) -> tuple[tuple[int, Tensor] | None, Tensor | None]:
+    def before_block(self, block: int) -> tuple[tuple[int, Tensor] | None, Tensor | None]:
         """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout
         up to there, or None.
         """
@@ -368,7 +368,7 @@ class Midway:
 
 
 @torch.inference_mode()
-def read(
+def read_attention(
     model: Transformer,
     ids: Sequence[int],
     source: Sequence[int] | None = None,
@@ -408,13 +408,13 @@ def read(
 
     # the forward pass; it goes on from an earlier one where that is kept
     resume, through = (
-        (None, None) if midway is None or blocks is None else midway.before(held.start)
+        (None, None) if midway is None or blocks is None else midway.before_block(held.start)
     )
     rolled: list[Tensor] = [] if through is None else [through]
 
     def see(block: int, name: str, value: Tensor) -> None:
         if name == "pattern" and part == "attention" and blocks is not None:
-            through = _rolled(value[0], rolled[-1] if rolled else None)
+            through = _roll_out(value[0], rolled[-1] if rolled else None)
             rolled[:] = [*rolled, through] if block > held.start else [through]
         if block in held:
             tapped[name].append(value[0])
@@ -426,7 +426,7 @@ def read(
     if part == "cross_attention":
         hidden = padding_mask(model, source or ())
     else:
-        hidden = blocked(model, ids)
+        hidden = blocked_everywhere(model, ids)
     group = model.config.n_head // model.config.key_heads  # heads that share keys and values
     outputs = [getattr(model.blocks[block], part).output.weight for block in held]
     values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
@@ -449,7 +449,7 @@ def read(
         _position_terms(model, held, tapped["q"]) if part == "attention" else None,
         np.stack(
             [
-                _moved(output, v, norm)
+                _moved_lengths(output, v, norm)
                 for output, v, (norm, _) in zip(outputs, values, norms, strict=True)
             ]
         ),
@@ -488,7 +488,7 @@ def _position_terms(
     )
 
 
-def _moved(output: Tensor, v: Tensor, norm: Norm | None) -> Float32Array:
+def _moved_lengths(output: Tensor, v: Tensor, norm: Norm | None) -> Float32Array:
     """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head]; with a norm behind it, of
     what is linear in the norm. `output` is W_O, [d_model, n_head · d_head]: each head has its own
     columns in it.
@@ -512,11 +512,11 @@ def rollout(patterns: Patterns) -> Float32Array:
     """
     rollouts: list[Tensor] = []
     for block in patterns.blocks:
-        rollouts.append(_rolled(torch.from_numpy(block), rollouts[-1] if rollouts else None))
+        rollouts.append(_roll_out(torch.from_numpy(block), rollouts[-1] if rollouts else None))
     return torch.stack(rollouts).numpy()
 
 
-def _rolled(block: Tensor, before: Tensor | None) -> Tensor:
+def _roll_out(block: Tensor, before: Tensor | None) -> Tensor:
     """The rollout [query, key] up to a block with these patterns [n_head, query, key], from that up
     to the block before it.
     """

@@ -16,9 +16,9 @@ from .attention import AttentionReading, Patterns, rollout
 Number = TypeVar("Number", np.float32, np.float64)
 
 
-def summed(values: npt.NDArray[Number], words: Sequence[range]) -> npt.NDArray[Number]:
+def sum_by_word(values: npt.NDArray[Number], words: Sequence[range]) -> npt.NDArray[Number]:
     """What is added by each word: the sum over its tokens; [..., token] becomes [..., word]."""
-    return np.asarray(np.add.reduceat(values, _starts(words), axis=-1), values.dtype)
+    return np.asarray(np.add.reduceat(values, _word_starts(words), axis=-1), values.dtype)
 
 
 def attention_of_words(shares: Float32Array, words: Sequence[range]) -> Float32Array:
@@ -27,7 +27,7 @@ def attention_of_words(shares: Float32Array, words: Sequence[range]) -> Float32A
     To a word: the sum over its tokens. From a word: the mean over its tokens. A row that sums to 1
     goes on to do so.
     """
-    rows = np.add.reduceat(summed(shares, words), _starts(words), axis=-2)
+    rows = np.add.reduceat(sum_by_word(shares, words), _word_starts(words), axis=-2)
     return np.asarray(
         rows / np.array([len(word) for word in words], np.float32)[:, None], np.float32
     )
@@ -38,7 +38,7 @@ def in_words(reading: AttentionReading, words: Sequence[range]) -> AttentionRead
     arrays are empty.
     """
     patterns = reading.patterns
-    starts = _starts(words)
+    starts = _word_starts(words)
     hidden = patterns.blocked
     # a word may look at another one if any of its tokens may look at any of the other's
     if hidden is not None:
@@ -63,5 +63,5 @@ def in_words(reading: AttentionReading, words: Sequence[range]) -> AttentionRead
     )
 
 
-def _starts(words: Sequence[range]) -> list[int]:
+def _word_starts(words: Sequence[range]) -> list[int]:
     return [word.start for word in words]

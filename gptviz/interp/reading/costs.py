@@ -98,12 +98,15 @@ class Costs:
             "context": self.tokens,
             "parameters": self.parameters,
             "tensors": [
-                _named(tensor, "name", "part", "shape", "parameters") for tensor in self.tensors
+                _named_values(tensor, "name", "part", "shape", "parameters")
+                for tensor in self.tensors
             ],
-            "operations": _named(self, "forward", "training")
+            "operations": _named_values(self, "forward", "training")
             | {
                 "products": [
-                    _named(product, "name", "part", "formula", "times", "forward", "training")
+                    _named_values(
+                        product, "name", "part", "formula", "times", "forward", "training"
+                    )
                     for product in self.products
                 ]
             },
@@ -121,7 +124,7 @@ class Costs:
         }
 
 
-def _named(holder: object, *names: str) -> dict[str, Any]:
+def _named_values(holder: object, *names: str) -> dict[str, Any]:
     return {name: getattr(holder, name) for name in names}
 
 

@@ -35,7 +35,7 @@ class Output:
     logits: npt.NDArray[np.float32]
 
 
-def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> Output:
+def read_translation(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> Output:
     """One forward pass of an encoder–decoder over the ids of a source; `decoded` are those that the
     decoder reads: the start token, then what has been written. A ValueError if the model has no
     encoder, its decoder has no blocks, or there are more ids than the context holds.
@@ -75,7 +75,7 @@ def certainty(logits: npt.NDArray[np.float32], written: Sequence[int]) -> Certai
     return Certainty(float(each.sum()), place, float(np.exp(each[place])))
 
 
-def averaged(patterns: Patterns, block: int | None) -> Patterns:
+def average_heads(patterns: Patterns, block: int | None) -> Patterns:
     """The mean of the heads of `block`, or of all heads of all blocks where it is None, as the
     pattern of a single head.
     """
@@ -113,7 +113,7 @@ def hidden_by_mean(cross: Patterns, block: int | None) -> Hidden:
             for values in (cross.blocks if block is None else cross.blocks[block : block + 1])
         ]
     )
-    mean = float(_entropy(averaged(cross, block).blocks[0])[0])
+    mean = float(_entropy(average_heads(cross, block).blocks[0])[0])
     at = np.unravel_index(int(entropies.argmin()), entropies.shape)
     return Hidden(
         entropies.size,

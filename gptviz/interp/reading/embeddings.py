@@ -64,7 +64,7 @@ class Projection:
             return index
         return None
 
-    def drawn(self, also: Iterable[int]) -> Projection:
+    def sample_drawn(self, also: Iterable[int]) -> Projection:
         """What is drawn of the picture: all of it, or a sample of at most 5,000 tokens, and those
         of `also` that are in it.
         """
@@ -120,7 +120,7 @@ class PrincipalAxes:
             [(part - self.origin) @ self.directions for part in _parts(rows)]
         ).astype(np.float32, copy=False)
 
-    def explained(self, rows: Vectors) -> tuple[float, ...]:
+    def explained_variance(self, rows: Vectors) -> tuple[float, ...]:
         """The share of the variance of `rows` [token, d] along each direction, about their own
         mean.
         """
@@ -186,7 +186,7 @@ def pca(
     those of a `reference`), and the share of their variance along each.
     """
     axes = principal_axes(rows if reference is None else reference, dimensions)
-    return axes.place(rows), axes.explained(rows)
+    return axes.place(rows), axes.explained_variance(rows)
 
 
 def project(
@@ -241,7 +241,7 @@ def project(
         placed = place(
             rows[ids], start(like, seed) if begin is None else like, seed, carried=begin is not None
         )
-        points = aligned(placed, like, resized=begin is not None)
+        points = align_points(placed, like, resized=begin is not None)
         explained = ()
     tokens = Axis("token", tuple(labels[i] for i in ids.tolist()))
     components = Axis("component", tuple(str(i + 1) for i in range(dimensions)))
@@ -264,7 +264,7 @@ def sample(size: int, most: int, seed: int) -> npt.NDArray[np.int64]:
     return np.sort(np.random.default_rng(seed).choice(size, most, replace=False))
 
 
-def aligned(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors:
+def align_points(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors:
     """The `points` [token, dimensions], centred, then rotated or mirrored to lie as near as
     possible to `like`.
 
@@ -355,8 +355,8 @@ def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
     if size < FEWEST_PLACED:
         return math.nan, size
     # [token, token] each
-    apart = _apart(rows[projection.ids[chosen]])
-    near = _apart(projection.points.values[chosen])
+    apart = _squared_distances(rows[projection.ids[chosen]])
+    near = _squared_distances(projection.points.values[chosen])
     excess = 0
     for neighbour in np.argsort(near, axis=1, kind="stable")[:, :count].T:  # [token]
         # [token]
@@ -365,7 +365,7 @@ def trustworthiness(rows: Vectors, projection: Projection) -> tuple[float, int]:
     return 1 - excess * 2 / (size * count * (2 * size - 3 * count - 1)), size
 
 
-def _apart(rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _squared_distances(rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """The squared distance of every two of the `rows` [token, d]: [token, token], infinite from a
     token to itself.
     """

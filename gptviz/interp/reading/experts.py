@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, LabelledArray, numbered
+from gptviz.labelled_array import Axis, LabelledArray, number_axis
 from gptviz.model import Config, Transformer
 
 from ..trace import run
@@ -34,7 +34,7 @@ def routing(model: Transformer, ids: Tensor, labels: Sequence[str]) -> LabelledA
     experts = Axis(
         "expert", (*map(str, range(config.n_expert)), *([SHARED] if config.d_shared else []))
     )
-    axes = numbered("block", config.n_layer), Axis("token", tuple(labels)), experts
+    axes = number_axis("block", config.n_layer), Axis("token", tuple(labels)), experts
     return LabelledArray(weights.float().cpu().numpy(), axes, "weight of the expert")
 
 
@@ -60,7 +60,7 @@ class Taken(NamedTuple):
     weight: float  #: the mean weight where it is chosen
 
 
-def taken(weights: LabelledArray, block: int, expert: int) -> list[Taken]:
+def tokens_of_expert(weights: LabelledArray, block: int, expert: int) -> list[Taken]:
     """The tokens that an expert of a block is chosen for, the most frequent first, of `routing`."""
     column = np.asarray(weights.values)[block, :, expert]
     labels = np.array(weights.axes[1].labels, dtype=object)

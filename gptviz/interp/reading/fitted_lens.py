@@ -82,7 +82,7 @@ class FittedLens:
     fitted_to: int = 0  #: the number of tokens that it was fitted to; 0 if nobody knows
     per_number: float = math.nan  #: how many of them there are for each fitted number
 
-    def read(self, stream: Tensor, at: Sequence[int]) -> Tensor:
+    def read_stream(self, stream: Tensor, at: Sequence[int]) -> Tensor:
         """What the `stream` [layer, T, d_model] after the layers `at` has become after the last
         one.
         """
@@ -98,7 +98,7 @@ class FittedLens:
             return support(self.fitted_to, self.per_number)
         return ""
 
-    def compared(self, model: Transformer, kind: LensKind) -> str:
+    def compare_lenses(self, model: Transformer, kind: LensKind) -> str:
         """Whether the guesses of this lens are nearer to the model's own than those of the logit
         lens, in a sentence; over text that it was not fitted to.
         """
@@ -131,9 +131,9 @@ class FittedLens:
         )
         return LabelledArray(self.measured, axes, "nats, and share of tokens")
 
-    def over(self, model: Transformer, rows: Sequence[Tensor]) -> FittedLens:
+    def measure_over(self, model: Transformer, rows: Sequence[Tensor]) -> FittedLens:
         """The same lens, measured over the tokens of `rows` [T]."""
-        return replace(self, measured=_measured(model, self, rows))
+        return replace(self, measured=_measure_lens(model, self, rows))
 
 
 def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLens:
@@ -156,7 +156,9 @@ def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLen
     fitted_to, held_out = _split(rows)
     pieces = _pieces(model, fitted_to, kind)
     with progress.part(0, 20, 19):
-        matrices, biases = jacobian(model, pieces) if kind == "jacobian" else tuned(model, pieces)
+        matrices, biases = (
+            jacobian(model, pieces) if kind == "jacobian" else fit_tuned(model, pieces)
+        )
     tokens = sum(map(len, pieces))
     lens = FittedLens(
         tuple(range(len(matrices))),
@@ -169,7 +171,7 @@ def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLen
         per_number=tokens if kind == "jacobian" else tokens / (config.d_model + 1),
     )
     with progress.part(19, 20, doing="measuring it"):
-        return lens.over(model, held_out)
+        return lens.measure_over(model, held_out)
 
 
 def _split(rows: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -202,13 +204,13 @@ def _pieces(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> list[
     """What a lens of this kind reads of the rows that it is fitted to."""
     config = model.config
     if kind == "jacobian":
-        return _first(rows, _affordable(config.d_model * n_parameters(model)), ROW)
+        return _first_tokens(rows, _affordable_tokens(config.d_model * n_parameters(model)), ROW)
     enough = int(ENOUGH * (config.d_model + 1))
-    tokens = min(max(_affordable(n_parameters(model)), enough), MOST_TOKENS)
-    return _first(rows, tokens, config.context_length)
+    tokens = min(max(_affordable_tokens(n_parameters(model)), enough), MOST_TOKENS)
+    return _first_tokens(rows, tokens, config.context_length)
 
 
-def _first(rows: Sequence[Tensor], count: int, longest: int) -> list[Tensor]:
+def _first_tokens(rows: Sequence[Tensor], count: int, longest: int) -> list[Tensor]:
     """The first `count` tokens of the rows, in pieces of at most `longest`."""
     pieces = []
     for piece in (piece for row in rows for piece in row.split(longest)):
@@ -219,7 +221,7 @@ def _first(rows: Sequence[Tensor], count: int, longest: int) -> list[Tensor]:
     return pieces
 
 
-def _affordable(each: float, work: float = WORK) -> int:
+def _affordable_tokens(each: float, work: float = WORK) -> int:
     """How many tokens are read where each takes so many multiplications."""
     return int(min(max(work / each, FEWEST), MOST_TOKENS))
 
@@ -264,7 +266,7 @@ def jacobian(model: Transformer, pieces: Sequence[Tensor]) -> tuple[Tensor, Tens
     return maps, maps.new_zeros(len(taps), config.d_model)
 
 
-def tuned(model: Transformer, pieces: Sequence[Tensor], seed: int = 0) -> tuple[Tensor, Tensor]:
+def fit_tuned(model: Transformer, pieces: Sequence[Tensor], seed: int = 0) -> tuple[Tensor, Tensor]:
     """For each layer the matrix and the bias with which the head's guess has the least KL
     divergence from the model's own, [layer, d_model, d_model] and [layer, d_model]. They begin as
     the identity and 0, or, where a large model allows only few steps, as the map that leads nearest
@@ -293,7 +295,7 @@ def tuned(model: Transformer, pieces: Sequence[Tensor], seed: int = 0) -> tuple[
                 with progress.part(layer + 1, n_layer, step="layer"):
                     # with few steps the beginning decides
                     if steps < STEPS:
-                        matrices[layer], biases[layer] = _nearest(stream, last)
+                        matrices[layer], biases[layer] = _nearest_map(stream, last)
                     _tune(model, stream, last, matrices[layer], biases[layer], chosen)
     return matrices, biases
 
@@ -319,7 +321,7 @@ def _batch_and_steps(config: Config, tokens: int) -> tuple[int, int]:
     return batch, steps
 
 
-def _nearest(stream: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+def _nearest_map(stream: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """The matrix [d_model, d_model] and the bias [d_model] that lead from vectors of a stream
     [tokens, d_model] nearest to those of the last one, in the mean square. Where tokens are few,
     they stay near those that change nothing (ridge regression of the difference).
@@ -391,19 +393,21 @@ def _streams(model: Transformer, rows: Sequence[Tensor], at: Sequence[int]) -> T
 
 
 @torch.no_grad()
-def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> Float64Array:
+def _measure_lens(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> Float64Array:
     """How near the guesses of the logit lens and of `lens` are to the model's own where there are
     maps: [lens, measure, row].
     """
     config = model.config
     cost = n_parameters(model) + 2 * len(layers(config)) * config.d_model * config.vocab_size
-    read = _first(rows, min(_affordable(cost, MOST_MEASURED), 1_024), config.context_length)
+    read = _first_tokens(
+        rows, min(_affordable_tokens(cost, MOST_MEASURED), 1_024), config.context_length
+    )
     streams = _streams(model, read, lens.at)
     distances = np.zeros((2, 2, len(streams)))
     for some in streams.split(BATCH, 1):
         own = guesses(model, some[-1])
         weight = some.shape[1] / streams.shape[1]
-        for which, read in enumerate((some, lens.read(some, lens.at))):
+        for which, read in enumerate((some, lens.read_stream(some, lens.at))):
             for layer, vectors in enumerate(read):
                 other = guesses(model, vectors)
                 distances[which, 0, layer] += weight * float(_kl(own, other).mean())

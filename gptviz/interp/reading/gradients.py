@@ -85,7 +85,7 @@ def _rms(*tensors: Tensor) -> float:
 
 
 @torch.no_grad()
-def fresh(
+def fresh_model(
     config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool = True
 ) -> Transformer:
     """A new model as `build` makes it, but with a standard deviation `std` in the matrices of its
@@ -101,7 +101,7 @@ def fresh(
     return model
 
 
-def compared() -> dict[str, type[Residual]]:
+def compared_residuals() -> dict[str, type[Residual]]:
     """The residuals that are compared: those in which attention and MLP act one after the other.
 
     Where both read the same stream, the sizes are nearly those of the residual with one after the
@@ -124,16 +124,16 @@ def compare(
 
     All have the same matrices. If the config has a final norm, only models have one whose blocks
     have norms, but none on the stream itself: pre-norm, branch-norm and double-norm, as they were
-    published. The arguments are those of `sizes` and `fresh`.
+    published. The arguments are those of `sizes` and `fresh_model`.
     """
     tables = []
-    kinds = compared()
+    kinds = compared_residuals()
     for residual, kind in kinds.items():
         has_norms_in_blocks = kind.steps[-1] == "add" and len(kind.steps) > 2
         own = replace(
             config, residual=residual, final_norm=config.final_norm and has_norms_in_blocks
         )
-        tables.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
+        tables.append(sizes(fresh_model(own, seed=seed, std=std, shrink=shrink), ids, targets))
     quantities, places = tables[0].axes
     values = np.stack([table.values for table in tables], 1)
     return LabelledArray(
@@ -141,7 +141,7 @@ def compare(
     )
 
 
-def untrained(
+def compare_untrained(
     depth: int = 12,
     std: float = INITIAL_STD,
     width: int = 64,
@@ -165,7 +165,7 @@ def untrained(
     return compare(config, ids[:, :-1], ids[:, 1:], seed=seed, std=std, shrink=shrink)
 
 
-def of(table: LabelledArray, quantity: str) -> LabelledArray:
+def one_quantity(table: LabelledArray, quantity: str) -> LabelledArray:
     """One quantity of `compare` [residual, place]; the gradient of the weights has no place
     "out".
     """
@@ -179,6 +179,6 @@ def reaching(table: LabelledArray) -> dict[str, float]:
     """The size of the gradient that enters block 0, as a share of the gradient at "out", by the
     residual.
     """
-    gradient = of(table, GRADIENT)
+    gradient = one_quantity(table, GRADIENT)
     sizes = gradient.values.astype(np.float64)
     return dict(zip(gradient.axes[0].labels, (sizes[:, 0] / sizes[:, -1]).tolist(), strict=True))

@@ -64,10 +64,10 @@ def play(model: Transformer, ids: Sequence[int], first: int) -> Played:
     windows = torch.tensor(ids[first - read : -1], device=device).unfold(0, read, 1)  # [T, read]
     with torch.inference_mode():
         logits = model(windows, logits_at=slice(read - 1, read))[:, 0]  # [T, vocab_size]
-    return played(logits.float().cpu().numpy(), ids[first:])
+    return play_game(logits.float().cpu().numpy(), ids[first:])
 
 
-def played(logits: Logits, tokens: Sequence[int]) -> Played:
+def play_game(logits: Logits, tokens: Sequence[int]) -> Played:
     """The game of a player with these logits [T, vocab_size] before each of the T `tokens`."""
     exact = torch.from_numpy(logits).double()
     true = torch.tensor(tokens)

@@ -128,7 +128,7 @@ def lens(
         read = [row for row in read if row in fitted.at]
     stream = stream_of(trace, config)[read]  # [layer, count, d_model]
     if fitted is not None:
-        stream = fitted.read(stream, read)
+        stream = fitted.read_stream(stream, read)
     true = np.array(
         [*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64
     )
@@ -164,12 +164,12 @@ def lens(
         tuple(ids[-count:]),
         range(len(ids) - count, len(ids)),
         true,
-        top=reading.shaped(reading.top),
-        probability=reading.shaped(reading.most),
-        entropy=reading.shaped(reading.entropy),
-        rank=reading.shaped(reading.rank),
-        true_probability=reading.shaped(reading.true_probability),
-        final_probability=reading.shaped(reading.final_probability),
+        top=reading.by_layer(reading.top),
+        probability=reading.by_layer(reading.most),
+        entropy=reading.by_layer(reading.entropy),
+        rank=reading.by_layer(reading.rank),
+        true_probability=reading.by_layer(reading.true_probability),
+        final_probability=reading.by_layer(reading.final_probability),
         final_error=error,
         stream=stream,
     )
@@ -182,7 +182,7 @@ def _logits(model: Transformer, stream: Tensor) -> Tensor:
 
 
 def _maxima(logits: Tensor, count: int) -> Tensor:
-    """The maxima [n, group] of groups of tokens, for `_likeliest` to find the `count` largest
+    """The maxima [n, group] of groups of tokens, for `_likeliest_tokens` to find the `count` largest
     `logits` [n, vocab_size].
 
     Token i is in group i modulo their number. In a small vocabulary every token is a group.
@@ -193,7 +193,7 @@ def _maxima(logits: Tensor, count: int) -> Tensor:
     return logits[:, : groups * GROUP].unflatten(1, (GROUP, groups)).amax(1)
 
 
-def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _likeliest_tokens(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of `logits` [n, vocab_size] and their tokens, [n, count] each, the
     largest first.
 
@@ -247,7 +247,7 @@ class _LogitSummary:
             maxima.append(_maxima(some, count))
             sums.append(_sums(some, own, below[: len(some)], weights[: len(some)]))
         largest, whole, weighed, above = torch.cat(sums, dim=1)  # [n] each
-        best, tokens = _likeliest(logits, torch.cat(maxima), count)
+        best, tokens = _likeliest_tokens(logits, torch.cat(maxima), count)
         is_known = targets >= 0
         self.top[at] = tokens.cpu()
         self.most[at] = ((best - largest[:, None]).exp() / whole[:, None]).cpu()
@@ -262,7 +262,7 @@ class _LogitSummary:
         final = logits.gather(1, guessed.to(logits.device))[:, 0]
         self.final_probability[at] = ((final - largest).exp() / whole).cpu()
 
-    def shaped(self, values: Tensor) -> npt.NDArray[Any]:
+    def by_layer(self, values: Tensor) -> npt.NDArray[Any]:
         """The values that were kept of every row, as [layer, T, …]."""
         return values.unflatten(0, self.shape).numpy()
 
@@ -333,7 +333,7 @@ def leaders(seen: Lens, index: int) -> list[int]:
     return sorted(times, key=lambda token: (token != first[-1], -times[token]))
 
 
-def settled(seen: Lens) -> Ids:
+def settled_layers(seen: Lens) -> Ids:
     """For each position the first layer from which on the likeliest token is that of the last
     layer: [T].
     """
@@ -342,7 +342,7 @@ def settled(seen: Lens) -> Ids:
     return np.where(differs.any(0), len(first) - differs[::-1].argmax(0), 0)
 
 
-def applied(config: Config) -> str:
+def applied_norm(config: Config) -> str:
     """The norm that the lens applies to the stream of a model of this `config`, and what that
     means, in words.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from gptviz.labelled_array import Axis, LabelledArray
 
 
-def reordered(confusion: LabelledArray, order: Sequence[int]) -> LabelledArray:
+def reorder_labels(confusion: LabelledArray, order: Sequence[int]) -> LabelledArray:
     """The confusion matrix [label, predicted] with its labels in this `order` of their indices."""
     names = tuple(confusion.axes[0].labels[i] for i in order)
     axes = tuple(Axis(axis.name, names) for axis in confusion.axes)

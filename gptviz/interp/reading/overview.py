@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.labelled_array import Axis, Float32Array, LabelledArray, numbered
+from gptviz.labelled_array import Axis, Float32Array, LabelledArray, number_axis
 from gptviz.model import Transformer
 
 from ..units import head_scores
@@ -27,7 +27,7 @@ from .attention import (
     AttentionPart,
     Midway,
     Patterns,
-    blocked,
+    blocked_everywhere,
     padding_mask,
     watch,
     windows,
@@ -111,7 +111,7 @@ def overview(
     """
     alone = part == "attention"
     if alone:
-        hidden = blocked(model, ids)
+        hidden = blocked_everywhere(model, ids)
     else:
         hidden = padding_mask(model, source or ())
     far = windows(model) if alone else ()
@@ -213,7 +213,7 @@ class _Looks:
         visible = None if seen is None else seen[at]
         facts = {
             "entropy": torch.special.entr(rows).sum(-1),
-            "small": pooled(rows, visible, self.pool),
+            "small": pool_pattern(rows, visible, self.pool),
         }
         if not self.has_facts:
             return facts
@@ -228,7 +228,7 @@ class _Looks:
         others = rows[:, 1:].sum(-1, keepdim=True)
         left &= others > NOTHING
         rest = (rows / others.clamp(min=NOTHING)).masked_fill(~left, 0)
-        return facts | {"rest": pooled(rest, left, self.pool)}
+        return facts | {"rest": pool_pattern(rest, left, self.pool)}
 
     def overview(self) -> Overview:
         """The overview of all blocks that were seen."""
@@ -244,7 +244,7 @@ class _Looks:
         places = [
             Axis(name, tuple(labels)) for name, labels in zip((QUERY, KEY), ranges, strict=True)
         ]
-        axes = (*map(numbered, ("block", "head"), of["small"].shape), *places)
+        axes = (*map(number_axis, ("block", "head"), of["small"].shape), *places)
         facts = None
         if self.has_facts:
             facts = Facts(
@@ -277,17 +277,17 @@ class _Looks:
         )
 
 
-def pooled(values: Tensor, seen: Tensor | None, pool: int) -> Tensor:
+def pool_pattern(values: Tensor, seen: Tensor | None, pool: int) -> Tensor:
     """The largest value of each square of `pool` × `pool` of `values` [query, key], NaN where
     nothing of it may be `seen`.
     """
-    small = _largest(values, pool).clone()
+    small = _pool_largest(values, pool).clone()
     if seen is not None:
-        small[~_largest(seen, pool)] = math.nan
+        small[~_pool_largest(seen, pool)] = math.nan
     return small
 
 
-def _largest(values: Tensor, pool: int) -> Tensor:
+def _pool_largest(values: Tensor, pool: int) -> Tensor:
     """The largest of each square. It takes half the time of `max_pool2d`, and numbers that are true
     or false too.
     """

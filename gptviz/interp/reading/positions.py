@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 import torch
 
-from gptviz.labelled_array import Axis, LabelledArray, numbered
+from gptviz.labelled_array import Axis, LabelledArray, number_axis
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.part import sharing
 from gptviz.model.parts.positions import (
@@ -45,7 +45,7 @@ def has_vectors(kind: str) -> bool:
     )
 
 
-def shown(config: Config) -> range:
+def shown_positions(config: Config) -> range:
     """The positions that are shown: all of up to 512; of a longer context every second, third, … of
     the first 2,048.
     """
@@ -121,7 +121,7 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
     part = encoding(model, kind, block)
     at = slice(0, min(model.config.context_length, LONGEST))
     device = model.embed.weight.device
-    places = list(shown(model.config))
+    places = list(shown_positions(model.config))
     name = "position"
     if isinstance(part, Relative):
         reach = min(part.reach, LONGEST - 1)
@@ -143,7 +143,7 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
             .expand(1, 1, at.stop, 2 * half)
         )
         values = part.turn(pairs, at)[0, 0, places]  # [position, d_head]
-    dimensions = numbered("dimension", values.shape[1])
+    dimensions = number_axis("dimension", values.shape[1])
     return LabelledArray(
         values.float().cpu().numpy(), (Axis(name, tuple(map(str, places))), dimensions), "value"
     )
@@ -186,7 +186,7 @@ def nearness(square: LabelledArray) -> tuple[float, float]:
     )
 
 
-def reaches(bias: LabelledArray) -> tuple[int | None, ...]:
+def head_reach(bias: LabelledArray) -> tuple[int | None, ...]:
     """The first distance at which the score of each head in `bias` [head, distance] is 1 or more
     lower; None if none is.
     """
@@ -216,8 +216,13 @@ def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> Label
     last = slice(length - 1, length)
     nothing = torch.zeros(1, heads, 1, length, device=model.embed.weight.device)
     # [head, distance]
-    bias = part.weigh(nothing, nothing, last)[0, :, 0].flip(-1)[:, list(shown(model.config))]
-    axes = numbered("head", heads), Axis("distance", tuple(map(str, shown(model.config))))
+    bias = part.weigh(nothing, nothing, last)[0, :, 0].flip(-1)[
+        :, list(shown_positions(model.config))
+    ]
+    axes = (
+        number_axis("head", heads),
+        Axis("distance", tuple(map(str, shown_positions(model.config)))),
+    )
     return LabelledArray(bias.cpu().numpy(), axes, "added to the score")
 
 

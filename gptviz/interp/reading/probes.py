@@ -249,9 +249,9 @@ def probe(
         classes,
         right.mean(1),
         control,
-        _commonest(truth[held_out]),
+        _share_of_commonest(truth[held_out]),
         by_place,
-        chosen_by - _commonest(truth[choosing[1]]),
+        chosen_by - _share_of_commonest(truth[choosing[1]]),
         len(fitted_to),
         len(held_out),
         model.config.d_model,
@@ -263,7 +263,7 @@ def _ids(row: Tensor) -> list[int]:
     return ids
 
 
-def _commonest(truth: npt.NDArray[np.int64]) -> float:
+def _share_of_commonest(truth: npt.NDArray[np.int64]) -> float:
     """The share of the commonest label."""
     return float(np.bincount(truth).max() / len(truth))
 

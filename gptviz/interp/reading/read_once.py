@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gptviz.model import Transformer
 
-from ..explaining.attribution import PartValue, attributed
+from ..explaining.attribution import PartValue, attribute_logit
 from ..explaining.decomposition import Stream
 from .next_token import logits_after, probabilities
 
@@ -39,7 +39,9 @@ def read_once(model: Transformer, ids: Sequence[int]) -> ReadOnce:
     heads: list[PartValue] = []
     with suppress(ValueError):  # the logit is no sum
         heads = [
-            part for part in attributed(stream).parts if ".head." in part.name and part.value > 0
+            part
+            for part in attribute_logit(stream).parts
+            if ".head." in part.name and part.value > 0
         ]
     return ReadOnce(
         probabilities(stream.logits), max(heads, key=lambda part: part.value, default=None)

@@ -37,7 +37,7 @@ def row_losses(
         for start in range(0, len(same), max(1, MOST_AT_ONCE // length))
         if length > 1
     ]
-    for numbers in progress.each(iter(batches), len(batches), "batch"):
+    for numbers in progress.report_each(iter(batches), len(batches), "batch"):
         read = torch.tensor(
             [list(rows[number][0]) for number in numbers], device=model.embed.weight.device
         )

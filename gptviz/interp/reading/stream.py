@@ -15,7 +15,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
 
-from .embeddings import Projection, Vectors, aligned, project
+from .embeddings import Projection, Vectors, align_points, project
 from .layers import Layer, is_parallel, layers, stream_of, trace_stream
 
 SIZE = "size"
@@ -160,7 +160,7 @@ def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]
     pictures: list[Projection] = []
     for vectors in by_layer:
         picture = project(vectors, tokens, "PCA")
-        pictures.append(fitted(picture, pictures[-1]) if pictures else picture)
+        pictures.append(fit_projection(picture, pictures[-1]) if pictures else picture)
     return pictures
 
 
@@ -170,14 +170,14 @@ def map_after(
     """The positions after one layer by t-SNE or UMAP, in the place and spread of `like`; a
     ValueError for fewer than 4.
     """
-    return fitted(project(vectors, tokens, method, seed=seed), like)
+    return fit_projection(project(vectors, tokens, method, seed=seed), like)
 
 
-def fitted(picture: Projection, like: Projection) -> Projection:
+def fit_projection(picture: Projection, like: Projection) -> Projection:
     """The `picture` turned, mirrored and resized to lie as near as possible to `like`: neither
     changes what it says.
     """
-    points = aligned(
+    points = align_points(
         np.asarray(picture.points.values, np.float32),
         np.asarray(like.points.values, np.float32),
         resized=True,
@@ -185,7 +185,7 @@ def fitted(picture: Projection, like: Projection) -> Projection:
     return replace(picture, points=replace(picture.points, values=points))
 
 
-def about(config: Config) -> str:
+def explain_written(config: Config) -> str:
     """The meaning of "written" in a model of this `config`, in words."""
     if is_parallel(config):
         return (

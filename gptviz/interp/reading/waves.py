@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from gptviz.labelled_array import Axis, LabelledArray, numbered
+from gptviz.labelled_array import Axis, LabelledArray, number_axis
 from gptviz.model import Transformer
 from gptviz.model.tap import Watch
 from gptviz.text.datasets.tasks import Modular
@@ -63,12 +63,12 @@ def power(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _questions(model: Transformer, task: Modular) -> Tensor:
     """All sums [p², 4], up to their equals sign: the second number changes fastest."""
     every = np.arange(task.modulus**2)
-    ids = task.solved(np.stack(np.divmod(every, task.modulus), axis=1)).ids[:, :-1]
+    ids = task.solve_pairs(np.stack(np.divmod(every, task.modulus), axis=1)).ids[:, :-1]
     return torch.from_numpy(ids).to(model.embed.weight.device)
 
 
 @torch.no_grad()
-def _computed(
+def _compute_all(
     model: Transformer, task: Modular
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]:
     """The logits of the numbers [p², p] after the equals sign, and the neurons there [p², d_mlp],
@@ -93,16 +93,16 @@ def powers(model: Transformer, task: Modular) -> LabelledArray:
     with every second number; the logits along the answers, after every sum.
     """
     p = task.modulus
-    logits, neurons = _computed(model, task)
+    logits, neurons = _compute_all(model, task)
     rows = {"embedding": power(model.embed.weight[:p].detach().cpu().double().numpy())}
     if neurons is not None:
         rows["neurons"] = power(neurons.reshape(p, -1))
     rows["logits"] = power(logits.T)
-    axes = Axis("part", tuple(rows)), numbered("frequency", p // 2, first=1)
+    axes = Axis("part", tuple(rows)), number_axis("frequency", p // 2, first=1)
     return LabelledArray(np.stack(list(rows.values())), axes, SHARE)
 
 
-def used(powers: LabelledArray) -> tuple[int, ...]:
+def used_frequencies(powers: LabelledArray) -> tuple[int, ...]:
     """The frequencies that the model uses, in rising order: the fewest that together hold `USED` of
     its logits.
     """
@@ -120,7 +120,7 @@ def circle(model: Transformer, task: Modular, frequency: int) -> LabelledArray:
     directions = waves(task.modulus)[frequency - 1] @ rows  # [2, d_model]
     lengths = np.linalg.norm(directions, axis=-1, keepdims=True)
     directions = np.divide(directions, lengths, out=np.zeros_like(directions), where=lengths > 0)
-    axes = numbered("number", task.modulus), Axis("wave", ("cosine", "sine"))
+    axes = number_axis("number", task.modulus), Axis("wave", ("cosine", "sine"))
     return LabelledArray(
         rows @ directions.T, axes, "part of the embedding along the direction of the wave"
     )

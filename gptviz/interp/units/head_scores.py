@@ -152,7 +152,7 @@ class HeadScores:
     part: AttentionPart = "attention"  #: which attention of the model the heads are of
     in_encoder: bool = False  #: whether they belong to the encoder of an encoder–decoder
 
-    def including(self, **values: Float64Array) -> HeadScores:
+    def with_scores(self, **values: Float64Array) -> HeadScores:
         """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`),
         `delta_loss`.
         """
@@ -160,7 +160,9 @@ class HeadScores:
 
     def with_losses(self, rises: Iterable[tuple[Unit, float]]) -> HeadScores:
         """With `delta_loss`, which `losses_without` gives of all `heads`."""
-        return self.including(delta_loss=np.array([rise for _, rise in rises]).reshape(self.shape))
+        return self.with_scores(
+            delta_loss=np.array([rise for _, rise in rises]).reshape(self.shape)
+        )
 
     @property
     def heads(self) -> list[Unit]:
@@ -168,7 +170,7 @@ class HeadScores:
         return [self.unit(*at) for at in np.ndindex(self.shape)]
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def known_scores(self) -> tuple[str, ...]:
         """The scores that some head has."""
         return tuple(name for name in SCORES if not np.isnan(self.values[name]).all())
 
@@ -265,7 +267,7 @@ def repeated_tokens(
     return torch.stack([torch.cat((ends[0], half, ends[1])) for half in halves])
 
 
-def scored(ids: Tensor, config: Config) -> Tensor:
+def scored_tokens(ids: Tensor, config: Config) -> Tensor:
     """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or the first where a model
     reads from the beginning.
     """
@@ -300,7 +302,7 @@ def head_scores(
     """
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
-    by_score = _scored(model, ids, source, crosses=crosses)
+    by_score = _score_heads(model, ids, source, crosses=crosses)
     missing = {
         name for name, values in by_score.items() if SCORES[name].repeats and np.isnan(values).all()
     }
@@ -309,9 +311,9 @@ def head_scores(
     )
     if crosses or repeats is None or not missing:
         return scores
-    again = _scored(model, repeats, source, crosses=False)
+    again = _score_heads(model, repeats, source, crosses=False)
     return replace(
-        scores.including(**{name: again[name] for name in missing}), on_random=frozenset(missing)
+        scores.with_scores(**{name: again[name] for name in missing}), on_random=frozenset(missing)
     )
 
 
@@ -354,7 +356,7 @@ def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
     texts = [EarlierTokens(one) for one in ids.cpu()]
     blocks = model.config.n_layer
     chooses = [
-        int((visible[1:] > 1).sum()) for visible in _visible(model, ids, None, crosses=False)
+        int((visible[1:] > 1).sum()) for visible in _visible_counts(model, ids, None, crosses=False)
     ]
     each = dict.fromkeys(SCORES, [len(ids) * (ids.shape[1] - 1)] * blocks) | {
         "induction": [sum(int(text.followers.any(-1).sum()) for text in texts)] * blocks,
@@ -364,7 +366,7 @@ def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
     return {name: np.array(counts, np.float64)[:, None] for name, counts in each.items()}
 
 
-def _scored(
+def _score_heads(
     model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool
 ) -> dict[str, Float64Array]:
     by_block: dict[str, list[Tensor]] = {name: [] for name in SCORES}
@@ -372,7 +374,7 @@ def _scored(
         weighed = None
     else:
         weighed = _Weighed([EarlierTokens(text) for text in ids.cpu()])
-    visible = iter(_visible(model, ids, source, crosses=crosses))
+    visible = iter(_visible_counts(model, ids, source, crosses=crosses))
 
     def see(_name: str, value: Tensor) -> None:
         of_block = next(visible)
@@ -389,7 +391,7 @@ def _scored(
     return {name: torch.stack(blocks).double().numpy() for name, blocks in by_block.items()}
 
 
-def _visible(
+def _visible_counts(
     model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool
 ) -> list[Tensor]:
     """For each block, how many keys each query may read [T]."""
@@ -554,7 +556,7 @@ def scores_of_stack(
     else:
         scores = head_scores(model, texts, source, crosses=stack == "cross", repeats=repeats)
     if stack == "decoder" and model.config.kind != "classifier":
-        scores = scores.including(copying=copying(model))
+        scores = scores.with_scores(copying=copying(model))
     if counted_from is None:
         return scores
     return scores.with_losses(

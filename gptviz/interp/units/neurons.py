@@ -47,11 +47,11 @@ def columns(model: Transformer, block: int) -> Tensor:
     """
     part = model.blocks[block]
     after = norms_of(part.get_submodule("mlp_residual"))[1]
-    return written_through(after, cast(AnyMLP, part.mlp).written()[0].detach().float())
+    return written_through(after, cast(AnyMLP, part.mlp).write_vectors()[0].detach().float())
 
 
 @torch.inference_mode()
-def promoted(model: Transformer, written: Tensor) -> Float64Array:
+def promoted_tokens(model: Transformer, written: Tensor) -> Float64Array:
     """How much a vector `written` [d_model] to the stream adds to the logit of each token
     [vocab_size], if nothing lies between it and the end: that of a neuron with an activation of 1
     is one of the `columns`.

@@ -171,7 +171,7 @@ def unit(name: str, config: Config) -> Unit:
     n_block = config.n_encoder_layer if in_encoder else config.n_layer
     block = int(match["block"])
     if block >= n_block:
-        raise ValueError(f"{name}: there is no block {block}; {_counted('block', n_block)}")
+        raise ValueError(f"{name}: there is no block {block}; {_count_units('block', n_block)}")
     if match["mlp"]:
         if not config.mlp_size:
             raise ValueError(f"{name}: the blocks of this model have no MLP")
@@ -195,11 +195,11 @@ def unit(name: str, config: Config) -> Unit:
 def _number(name: str, kind: str, text: str | None, count: int) -> int | None:
     number = None if text is None else int(text)
     if number is not None and number >= count:
-        raise ValueError(f"{name}: there is no {kind} {number}; {_counted(kind, count)}")
+        raise ValueError(f"{name}: there is no {kind} {number}; {_count_units(kind, count)}")
     return number
 
 
-def _counted(kind: str, count: int) -> str:
+def _count_units(kind: str, count: int) -> str:
     if not count:
         return f"this model has no {kind}s"
     return f"{kind}s are counted from 0 to {count - 1}"

@@ -121,14 +121,14 @@ def _by_part(config: Config, batch: int, tokens: int) -> dict[str, int]:
         f"encoder.blocks.{encoder_blocks - 1}.": config.n_encoder_layer - encoder_blocks,
     }
     sums: dict[str, int] = {}
-    for path, size in _followed(few, batch, tokens):
+    for path, size in _follow_saved(few, batch, tokens):
         part = "loss" if path == _LOSS else part_of(path)
         times = 1 + sum(further for last, further in more.items() if path.startswith(last))
         sums[part] = sums.get(part, 0) + times * size
     return sums
 
 
-def _followed(config: Config, batch: int, tokens: int) -> list[tuple[str, int]]:
+def _follow_saved(config: Config, batch: int, tokens: int) -> list[tuple[str, int]]:
     """The bytes of every tensor that autograd saves in a step, with the path of the module that
     saves it first.
     """

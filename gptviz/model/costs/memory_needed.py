@@ -35,7 +35,9 @@ class MemoryNeeded:
         return self.weights + self.working
 
 
-def needed(config: Config, number: float = FLOAT32, tokens: int | None = None) -> MemoryNeeded:
+def memory_needed(
+    config: Config, number: float = FLOAT32, tokens: int | None = None
+) -> MemoryNeeded:
     """The memory that a model of `config` takes when it is open, with weights of `number` bytes (2
     for bfloat16 and float16, less for a file of fewer bits), and reads a text of so many tokens, by
     default what fits into the context, at most `USUAL_TOKENS`. Nothing is allocated to find out.

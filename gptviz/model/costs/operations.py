@@ -166,8 +166,8 @@ def _factors(config: Config) -> dict[_Factors, int]:
                 for name in ("gate", "up", "down")
                 for sizes in [
                     (
-                        getattr(part.all[0], name).in_features,
-                        getattr(part.all[0], name).out_features,
+                        getattr(part.every_expert[0], name).in_features,
+                        getattr(part.every_expert[0], name).out_features,
                     )
                 ]
             ]

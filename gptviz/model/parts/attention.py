@@ -207,7 +207,7 @@ class AttentionBase(LightCall):
         """[B, T, n · d_head] → [B, n, T, d_head]."""
         return stacked.view(*stacked.shape[:2], -1, self.head_size).transpose(1, 2)
 
-    def grouped(self, rows: Tensor, shared: Tensor) -> Tensor:
+    def multiply_grouped(self, rows: Tensor, shared: Tensor) -> Tensor:
         """Rows [B, H, T, n] times the matrix [B, n_kv_head, n, m] of the key head that serves each
         head → [B, H, T, m].
         """
@@ -232,11 +232,11 @@ class AttentionBase(LightCall):
         hidden = scores.new_zeros(blocked.shape).masked_fill_(blocked, float("-inf"))
         return (scores + hidden).softmax(-1)
 
-    def read(self, pattern: Tensor, v: Tensor, tap: Tap) -> Tensor:
+    def read_values(self, pattern: Tensor, v: Tensor, tap: Tap) -> Tensor:
         """A pattern [B, H, T, keys] and values v [B, n_kv_head, keys, d_head] → `z` [B, H, T,
         d_head].
         """
-        return self.grouped(self.dropout(tap("pattern", pattern)), v)
+        return self.multiply_grouped(self.dropout(tap("pattern", pattern)), v)
 
     def write(self, z: Tensor, tap: Tap) -> Tensor:
         """From the values that the heads read, `z` [B, H, T, d_head] → the output [B, T, d_model],
@@ -315,9 +315,11 @@ class Attention(AttentionBase):
                 self._read_parts(self._in_parts(scaled, k, blocked, at, rows, tap), scaled, v, tap),
                 tap,
             )
-        scores = self.grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
+        scores = self.multiply_grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
         return self.write(
-            self.read(self.shares(self.positions.weigh(scores, scaled, at), blocked, tap), v, tap),
+            self.read_values(
+                self.shares(self.positions.weigh(scores, scaled, at), blocked, tap), v, tap
+            ),
             tap,
         )
 
@@ -337,13 +339,14 @@ class Attention(AttentionBase):
         if not tap.needs_whole("pattern"):
             # A token's heads are put side by side, as `write` wants them.
             read = [
-                self.read(part, v[:, :, : part.shape[3]], tap).transpose(1, 2) for _, part in parts
+                self.read_values(part, v[:, :, : part.shape[3]], tap).transpose(1, 2)
+                for _, part in parts
             ]
             return torch.cat(read, dim=1).transpose(1, 2)
         pattern = q.new_zeros(*q.shape[:3], v.shape[2])  # [B, H, T, keys]
         for queries, part in parts:
             pattern[:, :, queries, : part.shape[3]] = part
-        return self.read(pattern, v, tap)
+        return self.read_values(pattern, v, tap)
 
     def _in_parts(
         self, q: Tensor, k: Tensor, blocked: Tensor | None, at: slice, each: int, tap: Tap
@@ -357,7 +360,9 @@ class Attention(AttentionBase):
             stop = min(start + each, length)
             end = at.start + stop
             rows = q[:, :, start:stop]
-            scores = self.grouped(rows, k[:, :, :end].transpose(-2, -1))  # [B, H, queries, end]
+            scores = self.multiply_grouped(
+                rows, k[:, :, :end].transpose(-2, -1)
+            )  # [B, H, queries, end]
             scores = self.positions.weigh(scores, rows, slice(at.start + start, end))
             hidden = None if blocked is None else blocked[start:stop, :end]
             yield slice(start, stop), self.shares(scores, hidden, tap)
@@ -395,5 +400,5 @@ class CrossAttention(AttentionBase):
             k, v = cache.cross
         k = tap("k", k)
         v = tap("v", v)
-        scores = self.grouped(q * self.scale, k.transpose(-2, -1))  # [B, H, T, S]
-        return self.write(self.read(self.shares(scores, memory.blocked, tap), v, tap), tap)
+        scores = self.multiply_grouped(q * self.scale, k.transpose(-2, -1))  # [B, H, T, S]
+        return self.write(self.read_values(self.shares(scores, memory.blocked, tap), v, tap), tap)

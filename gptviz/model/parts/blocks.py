@@ -33,7 +33,7 @@ class Block(LightCall):
         self.cross_residual = cross_residual
         self.mlp = mlp
         self.mlp_residual = mlp_residual
-        #: of the stream with the embedding, before the block; see `Transformer.along`
+        #: of the stream with the embedding, before the block; see `Transformer.run_blocks`
         self.mix: Mix | None = None
 
     def forward(
@@ -51,7 +51,7 @@ class Block(LightCall):
         """
         x = tap("resid_pre", x)
         x = self.attention_residual(
-            x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention"))
+            x, lambda h: self.attention(h, ids, blocked, at, cache, tap.for_part("attention"))
         )
         if (
             self.cross_attention is not None
@@ -60,11 +60,13 @@ class Block(LightCall):
         ):
             cross = self.cross_attention
             x = tap("resid_self", x)
-            x = self.cross_residual(x, lambda h: cross(h, memory, cache, tap.at("cross_attention")))
+            x = self.cross_residual(
+                x, lambda h: cross(h, memory, cache, tap.for_part("cross_attention"))
+            )
         if self.mlp is not None and self.mlp_residual is not None:
             mlp = self.mlp
             x = tap("resid_mid", x)
-            x = self.mlp_residual(x, lambda h: mlp(h, tap.at("mlp")))
+            x = self.mlp_residual(x, lambda h: mlp(h, tap.for_part("mlp")))
         return tap("resid_post", x)
 
 
@@ -98,7 +100,7 @@ class ParallelBlock(LightCall):
         """As `Block.forward`; there is no memory to read."""
         x = tap("resid_pre", x)
         attended = self.attention_residual.branch(
-            x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention"))
+            x, lambda h: self.attention(h, ids, blocked, at, cache, tap.for_part("attention"))
         )
-        thought = self.mlp_residual.branch(x, lambda h: self.mlp(h, tap.at("mlp")))
+        thought = self.mlp_residual.branch(x, lambda h: self.mlp(h, tap.for_part("mlp")))
         return tap("resid_post", x + attended + thought)

@@ -60,12 +60,12 @@ class MixtureOfExperts(ModelPart):
         shared = settings.d_shared
         self.shared_gate = Linear(settings.d_model, 1, bias=False) if shared else None
         self.shared = Expert(settings, shared) if shared else None
-        ends = [0, *accumulate(expert.down.in_features for expert in self.all)]
+        ends = [0, *accumulate(expert.down.in_features for expert in self.every_expert)]
         # of the neurons of each expert among all
         self.columns = [slice(*both) for both in pairwise(ends)]
 
     @property
-    def all(self) -> list[Expert]:
+    def every_expert(self) -> list[Expert]:
         """The experts, the shared one last."""
         return [*self.experts, *([] if self.shared is None else [self.shared])]
 
@@ -87,7 +87,7 @@ class MixtureOfExperts(ModelPart):
         weights = self.weights(x, tap).flatten(0, -2)  # [B · T, expert]
         # [B · T, d_model]
         rows = x.flatten(0, -2)
-        chosen = list(self._chosen(weights))
+        chosen = list(self._chosen_experts(weights))
         made = rows.new_zeros(len(rows), self.columns[-1].stop)
         for number, expert, at in chosen:
             made[at, self.columns[number]] = (
@@ -96,14 +96,14 @@ class MixtureOfExperts(ModelPart):
         made = made.view(*x.shape[:-1], -1)
         neurons = tap("neurons", made)  # [B, T, d_mlp]
         if neurons is not made:  # an edit may have made neurons of other experts active
-            chosen = list(self._chosen(torch.ones_like(weights)))
+            chosen = list(self._chosen_experts(torch.ones_like(weights)))
         active = neurons.flatten(0, -2)
         out = torch.zeros_like(rows)
         for number, expert, at in chosen:
             out[at] += expert.down(active[at, self.columns[number]]).to(out)
         return tap("out", out.view_as(x))  # [B, T, d_model]
 
-    def _chosen(self, weights: Tensor) -> Iterator[tuple[int, Expert, Tensor | slice]]:
+    def _chosen_experts(self, weights: Tensor) -> Iterator[tuple[int, Expert, Tensor | slice]]:
         """Each expert that some token has a weight for, with its number and those tokens; of
         weights [N, expert].
 
@@ -111,16 +111,18 @@ class MixtureOfExperts(ModelPart):
         meta device, where weights have no numbers, all experts read all tokens.
         """
         if weights.is_meta:
-            yield from ((number, expert, slice(None)) for number, expert in enumerate(self.all))
+            yield from (
+                (number, expert, slice(None)) for number, expert in enumerate(self.every_expert)
+            )
             return
         experts, places = weights.T.nonzero(as_tuple=True)  # in the order of the experts
         tokens = places.split(experts.bincount(minlength=len(self.columns)).tolist())
-        for number, (expert, at) in enumerate(zip(self.all, tokens, strict=True)):
+        for number, (expert, at) in enumerate(zip(self.every_expert, tokens, strict=True)):
             if len(at) or torch.is_grad_enabled():
                 yield number, expert, at
 
-    def written(self) -> tuple[Tensor, Tensor | None]:
+    def write_vectors(self) -> tuple[Tensor, Tensor | None]:
         """What an activation of 1 of each neuron adds [d_model, d_mlp], and the bias, which a
         mixture lacks.
         """
-        return torch.cat([expert.down.weight for expert in self.all], dim=1), None
+        return torch.cat([expert.down.weight for expert in self.every_expert], dim=1), None

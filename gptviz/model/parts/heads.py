@@ -36,7 +36,7 @@ class Head(ModelPart):
         """
         raise NotImplementedError
 
-    def normed(self, x: Tensor, tap: Tap) -> Tensor:
+    def apply_final_norm(self, x: Tensor, tap: Tap) -> Tensor:
         """The final norm of x [B, T, d_model], or x itself where the config has none."""
         if self.final_norm is None:
             return x
@@ -52,7 +52,7 @@ class EncoderHead(Head):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, the positions `at`, d_model]."""
-        return self.normed(x[:, at], tap)
+        return self.apply_final_norm(x[:, at], tap)
 
 
 class Unembed(Head):
@@ -74,7 +74,7 @@ class Unembed(Head):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, the positions `at`, vocab_size]."""
-        logits = self.unembed(self.normed(x[:, at], tap))
+        logits = self.unembed(self.apply_final_norm(x[:, at], tap))
         return tap("logits", logits if self.cap is None else self.cap(logits))
 
 
@@ -99,7 +99,7 @@ class Flatten(Head):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
-        numbers = self.token(self.normed(x, tap)).squeeze(-1)  # [B, T]
+        numbers = self.token(self.apply_final_norm(x, tap)).squeeze(-1)  # [B, T]
         if padded is not None:
             numbers = numbers.masked_fill(padded, 0.0)
         weights = self.label.weight[:, : numbers.shape[1]]  # [n_label, T]
@@ -125,7 +125,7 @@ class Mean(Head):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
-        x = self.normed(x, tap)
+        x = self.apply_final_norm(x, tap)
         # [B, T, 1]
         if padded is None:
             real = torch.ones_like(x[:, :, :1])
@@ -180,7 +180,9 @@ class First(Head):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
-        pooled = tap("pooled", self.curve(self.pool(self.normed(x, tap)[:, 0])))  # [B, d_model]
+        pooled = tap(
+            "pooled", self.curve(self.pool(self.apply_final_norm(x, tap)[:, 0]))
+        )  # [B, d_model]
         return tap("logits", self.label(pooled))
 
 

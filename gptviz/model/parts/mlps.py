@@ -33,7 +33,7 @@ class MLP(ModelPart):
         neurons = tap("neurons", self.activation(self.up(x)))  # [B, T, d_mlp]
         return tap("out", self.down(neurons))  # [B, T, d_model]
 
-    def written(self) -> tuple[Tensor, Tensor | None]:
+    def write_vectors(self) -> tuple[Tensor, Tensor | None]:
         """What an activation of 1 of each neuron adds [d_model, d_mlp], and the bias [d_model], if
         there is one.
         """

@@ -36,7 +36,7 @@ class Norm(ModelPart):
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., size] → [..., size]."""
-        normed = self.frozen(x, x)
+        normed = self.norm_with_scale(x, x)
         normed = normed if self.weight is None else normed * self.weight
         if self.bias is None:
             return normed
@@ -56,7 +56,7 @@ class Norm(ModelPart):
         """The number that `linear(x)` is multiplied by: [..., size] → [..., 1]."""
         raise NotImplementedError
 
-    def frozen(self, x: Tensor, at: Tensor) -> Tensor:
+    def norm_with_scale(self, x: Tensor, at: Tensor) -> Tensor:
         """The norm of x [..., size] before gain and bias, with the scale that it has for `at` [...,
         size].
 

@@ -103,12 +103,12 @@ class Learned(PositionEncoding):
         return x + tap("positions", self.table.weight[at])
 
     def without_effect(self) -> Self:
-        return self._with(torch.zeros_like(self.table.weight))
+        return self._with_vectors(torch.zeros_like(self.table.weight))
 
     def in_order(self, order: Tensor) -> Self:
-        return self._with(self.table.weight[order])
+        return self._with_vectors(self.table.weight[order])
 
-    def _with(self, vectors: Tensor) -> Self:
+    def _with_vectors(self, vectors: Tensor) -> Self:
         return sharing(self, table=sharing(self.table, weight=nn.Parameter(vectors.detach())))
 
 
@@ -153,10 +153,10 @@ class Sinusoidal(PositionEncoding):
         super().__init__(settings)
         shape = (settings.context_length, settings.d_model)
         self.register_buffer(
-            "table", fixed_numbers(shape, lambda: self.computed(*shape)), persistent=False
+            "table", fixed_numbers(shape, lambda: self.compute_table(*shape)), persistent=False
         )
 
-    def computed(self, length: int, d_model: int) -> Tensor:
+    def compute_table(self, length: int, d_model: int) -> Tensor:
         """The table [length, d_model]."""
         return sinusoid(length, d_model)
 
@@ -185,7 +185,7 @@ class SinesFirst(Sinusoidal):
         "tell order."
     )
 
-    def computed(self, length: int, d_model: int) -> Tensor:
+    def compute_table(self, length: int, d_model: int) -> Tensor:
         table = sinusoid(length, d_model)
         return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
 
@@ -200,7 +200,7 @@ class RotaryScaling:
     about = "Positions turn as they did in training."
 
     @staticmethod
-    def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
+    def scale_frequencies(frequency: Tensor, factor: float, context: int) -> Tensor:
         """The frequencies [d_head / 2] in radians per token, changed for a text longer than
         `context` tokens by `factor`.
         """
@@ -215,7 +215,7 @@ class LinearScaling(RotaryScaling):
     about = "All positions are slowed down by one factor."
 
     @staticmethod
-    def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
+    def scale_frequencies(frequency: Tensor, factor: float, context: int) -> Tensor:
         return frequency / factor
 
 
@@ -237,7 +237,7 @@ class Llama3Scaling(RotaryScaling):
     )
 
     @staticmethod
-    def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
+    def scale_frequencies(frequency: Tensor, factor: float, context: int) -> Tensor:
         waves = context * frequency / (2 * torch.pi)
         kept = ((waves - LLAMA3_SLOW) / (LLAMA3_FAST - LLAMA3_SLOW)).clamp(0, 1)
         return frequency * (kept + (1 - kept) / factor)
@@ -271,7 +271,7 @@ def rotary_frequencies(settings: Settings) -> Tensor:
     frequency[:turned] = settings.rotary_base ** (
         -torch.arange(turned, dtype=torch.float64) / max(turned, 1)
     )
-    return ROTARY_SCALINGS[settings.rotary_scaling].slowed(
+    return ROTARY_SCALINGS[settings.rotary_scaling].scale_frequencies(
         frequency, settings.rotary_factor, settings.rotary_context
     )
 
@@ -346,7 +346,7 @@ class Rotary(PositionEncoding):
         )
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
-        return self.turned(heads, *self.angles(at))
+        return self.rotate_heads(heads, *self.angles(at))
 
     def angles(self, at: slice) -> tuple[Tensor, Tensor]:
         """Cosine and signed sine of the positions `at`, [T, d_head] each."""
@@ -357,7 +357,7 @@ class Rotary(PositionEncoding):
         return own["cos"].narrow(0, at.start, length), own["sin"].narrow(0, at.start, length)
 
     @staticmethod
-    def turned(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def rotate_heads(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """The queries or keys `heads` [B, H, T, d_head], turned by these angles."""
         swapped = heads.roll(heads.shape[-1] // 2, dims=-1)  # [B, H, T, d_head]
         if cos.dtype != heads.dtype:

@@ -90,7 +90,7 @@ MISMATCHED = "they are not from one model: copy or download all its files again"
 OTHER_HEADS = re.compile(r"For(?:\w*Classification|QuestionAnswering|MultipleChoice)\b")
 
 
-def lacking(files: str, tensor: str) -> ImportRefusedError:
+def missing_tensor(files: str, tensor: str) -> ImportRefusedError:
     """The error about a tensor that these files lack."""
     return ImportRefusedError(
         f"{files}: the tensor {tensor} is missing: copy or download the model again, or see "
@@ -137,23 +137,23 @@ class Family(ABC):
         "inv_freq",
     )
 
-    def read(self, given: Given) -> dict[str, Any]:
+    def read_config(self, given: Given) -> dict[str, Any]:
         """The fields of our config that are in `table`."""
         return {
             ours: _READ[ours](given, theirs, usual)
             if ours in _READ
-            else given.ours(ours, theirs, usual)
+            else given.our_number(ours, theirs, usual)
             for ours, (theirs, usual) in self.table.items()
         }
 
-    def written(self, config: Config) -> dict[str, Any]:
-        """The inverse of `read`."""
+    def write_config(self, config: Config) -> dict[str, Any]:
+        """The inverse of `read_config`."""
         return {
             theirs: _WRITTEN.get(ours, attrgetter(ours))(config)
             for ours, (theirs, _) in self.table.items()
         }
 
-    def given(self, fields: Mapping[str, Any], file: str = "config.json") -> Given:
+    def given_fields(self, fields: Mapping[str, Any], file: str = "config.json") -> Given:
         """The fields of a config of this family."""
         return Given(fields, f"{self.title} model", file)
 
@@ -206,7 +206,7 @@ class Family(ABC):
         """The `config.json` of the model of this family that is nearest to ours; reading it back
         shows the differences.
         """
-        return self.written(config)
+        return self.write_config(config)
 
     def labels(self, given: Given) -> tuple[str, ...]:
         """The names of the labels that such a model tells apart; none for models that do not."""
@@ -215,9 +215,9 @@ class Family(ABC):
     def matches(self, config: Config) -> Iterator[Match]:
         """Every parameter of ours, with the tensors of theirs that hold the same numbers."""
         for ours in parameter_shapes(config):
-            yield self.match(config, ours, self.theirs(ours))
+            yield self.match(config, ours, self.their_names(ours))
 
-    def theirs(self, parameter: str) -> tuple[str, ...]:
+    def their_names(self, parameter: str) -> tuple[str, ...]:
         """The names of the tensors that a parameter of ours is made of; none if there is no such
         parameter.
         """
@@ -242,7 +242,9 @@ class Family(ABC):
     def match(self, config: Config, ours: str, theirs: tuple[str, ...]) -> Match:
         """How the parameter `ours` and the tensors `theirs` become one another."""
         if len(theirs) == 3:
-            return stacked(ours, theirs, config, rotary_rows(config, neighbours=self.neighbours))
+            return stack_separate(
+                ours, theirs, config, rotary_rows(config, neighbours=self.neighbours)
+            )
         if len(theirs) == 2:
             return Match(
                 ours,
@@ -272,7 +274,7 @@ class Family(ABC):
         """The matrix of an expert that one of their tensors is, or None if it is another one."""
         return None
 
-    def stored(self, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+    def stored_tensors(self, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """Their tensors, by name, as a file has them."""
         return tensors
 
@@ -305,7 +307,9 @@ class Match:
     to_theirs: Callable[[Tensor], Sequence[Tensor]]  #: the inverse
 
 
-def stacked(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | None) -> Match:
+def stack_separate(
+    ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | None
+) -> Match:
     """Queries, keys and values that are stored separately, stacked in one matrix or bias; `order`
     as in `in_order`.
     """
@@ -317,7 +321,7 @@ def stacked(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | 
         ours,
         theirs,
         lambda tensors: in_order(torch.cat(list(tensors)), config, heads, order),
-        lambda tensor: in_order(tensor, config, heads, _back(order)).split(sizes),
+        lambda tensor: in_order(tensor, config, heads, _inverse_order(order)).split(sizes),
     )
 
 
@@ -334,7 +338,9 @@ def by_head(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | 
 
     def to_theirs(tensor: Tensor) -> Sequence[Tensor]:
         # [3, n_head, d_head, …]
-        rows = in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))
+        rows = in_order(tensor, config, 2 * heads, _inverse_order(order)).unflatten(
+            0, (3, heads, -1)
+        )
         return (rows.transpose(0, 1).flatten(0, 2),)  # [n_head · 3 · d_head, …]
 
     return Match(ours, theirs, to_ours, to_theirs)
@@ -373,7 +379,7 @@ def in_order(tensor: Tensor, config: Config, heads: int, order: Tensor | None) -
     return tensor[torch.cat((moved, rows[count:]))]
 
 
-def _back(order: Tensor | None) -> Tensor | None:
+def _inverse_order(order: Tensor | None) -> Tensor | None:
     """The order that undoes `order`."""
     if order is None:
         return None
@@ -403,7 +409,7 @@ def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
 
 def layer_types(config: Config, windowed: str, everything: str) -> list[str]:
     """The kind of each block: whether it sees only a window."""
-    return [windowed if config.windowed(block) else everything for block in range(config.n_layer)]
+    return [windowed if config.has_window(block) else everything for block in range(config.n_layer)]
 
 
 def rotary_fields(config: Config) -> dict[str, Any]:
@@ -469,20 +475,22 @@ def rotary(
         parameters = given.table("rope_parameters")
         fields = {name: value for name, value in older.items() if value is not None}
         fields |= scaling or parameters
-    inner = given.inner("rotary positions", fields)
+    inner = given.inner_table("rotary positions", fields)
     kinds = [inner.optional(name) for name in ("rope_type", "type")]
     kind = next((kind for kind in kinds if kind is not None), "default")
-    settings: dict[str, Any] = {"rotary_base": float(inner.ours("rotary_base", "rope_theta", base))}
+    settings: dict[str, Any] = {
+        "rotary_base": float(inner.our_number("rotary_base", "rope_theta", base))
+    }
     if share is not None:
         settings["rotary_fraction"] = float(
-            inner.ours("rotary_fraction", "partial_rotary_factor", share)
+            inner.our_number("rotary_fraction", "partial_rotary_factor", share)
         )
     elif kind != "default":
-        inner.only("partial_rotary_factor", 1)  # `transformers` fails there
+        inner.allow_only("partial_rotary_factor", 1)  # `transformers` fails there
     if kind in ("linear", "llama3"):
         settings |= {
             "rotary_scaling": kind,
-            "rotary_factor": float(inner.ours("rotary_factor", "factor")),
+            "rotary_factor": float(inner.our_number("rotary_factor", "factor")),
         }
     elif kind != "default":
         raise ImportRefusedError(
@@ -501,7 +509,7 @@ def rotary(
         whole = given.optional("original_max_position_embeddings")
         usual = given.optional("max_position_embeddings")
         first = inner if whole is None else given
-        settings["rotary_context"] = first.ours(
+        settings["rotary_context"] = first.our_number(
             "rotary_context", "original_max_position_embeddings", usual
         )
     inner.refuse_unread(_UNREAD_ROTARY)

@@ -23,10 +23,10 @@ class LabelsOfTexts(Family):
 
     def config(self, given: Given) -> Config:
         self.require_architecture(given, "gives a whole text a label")
-        given.only("problem_type", "single_label_classification")
-        given.only("is_decoder", False)
-        given.only("add_cross_attention", False)
-        given.only("position_embedding_type", "absolute")
+        given.allow_only("problem_type", "single_label_classification")
+        given.allow_only("is_decoder", False)
+        given.allow_only("add_cross_attention", False)
+        given.allow_only("position_embedding_type", "absolute")
         labels = self.labels(given)
         if len(labels) < 2:
             raise ImportRefusedError(
@@ -34,19 +34,19 @@ class LabelsOfTexts(Family):
                 "labels or more"
             )
         return Config(
-            **{"norm_eps": 1e-12} | self.read(given),
+            **{"norm_eps": 1e-12} | self.read_config(given),
             residual="post-norm",
             embed_norm=True,
             final_norm=False,
             mask="full",
             head=self.head,
             n_label=len(labels),
-            padding=given.ours("padding", "pad_token_id", 0, needed=False),
+            padding=given.our_number("padding", "pad_token_id", 0, needed=False),
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
         names = {str(label): f"LABEL_{label}" for label in range(config.n_label)}
-        return self.written(config) | {
+        return self.write_config(config) | {
             "pad_token_id": config.padding,
             "id2label": names,
             "label2id": {name: int(label) for label, name in names.items()},
@@ -59,7 +59,7 @@ class LabelsOfTexts(Family):
         names = given.optional("id2label")
         if names is None:
             return tuple(
-                f"LABEL_{label}" for label in range(given.ours("n_label", "num_labels", 2))
+                f"LABEL_{label}" for label in range(given.our_number("n_label", "num_labels", 2))
             )
         if isinstance(names, dict):
             numbers = [str(number) for number in range(len(names))]

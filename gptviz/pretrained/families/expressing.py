@@ -46,9 +46,9 @@ class Expressed:
 
     def tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """Their tensors, by name, made of our `weights`."""
-        return self.family.stored(self.apart(weights))
+        return self.family.stored_tensors(self.split_experts(weights))
 
-    def apart(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    def split_experts(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """The same, with the matrices of every expert by themselves."""
         shapes = parameter_shapes(self.config)
         kind = weights["embed.weight"].dtype
@@ -63,7 +63,7 @@ class Expressed:
             yield from zip(match.theirs, match.to_theirs(ours), strict=True)
 
 
-def expressed(
+def express_model(
     config: Config, first: str | None = None, among: Collection[str] = tuple(FAMILIES)
 ) -> Expressed:
     """A model with this config in the form of a family that computes exactly the same, of those
@@ -76,7 +76,7 @@ def expressed(
     ):
         fields = family.fields(config)
         try:
-            candidate = Expressed(family, fields, family.our_config(family.given(fields)))
+            candidate = Expressed(family, fields, family.our_config(family.given_fields(fields)))
         except ImportRefusedError:  # no possible model
             continue
         lacks = differences(config, candidate.config)
@@ -119,8 +119,8 @@ def differences(ours: Config, theirs: Config) -> list[str]:
     """The fields that matter and that differ between our config and theirs; no other program has
     blocks without an MLP.
     """
-    mine = _effective(ours)
-    other = _effective(theirs)
+    mine = _effective_fields(ours)
+    other = _effective_fields(theirs)
     lacks = list[str]()
     for name, (a, b) in {name: (value, other[name]) for name, value in mine.items()}.items():
         if isinstance(a, float) and isinstance(b, float | int):
@@ -136,7 +136,7 @@ def differences(ours: Config, theirs: Config) -> list[str]:
     return [*lacks, "d_mlp"]
 
 
-def _effective(config: Config) -> dict[str, Any]:
+def _effective_fields(config: Config) -> dict[str, Any]:
     """The fields of a config with all defaults filled in, without those that change nothing in
     it.
     """
@@ -167,7 +167,7 @@ def _effective(config: Config) -> dict[str, Any]:
     near = config.window_rotary_base if is_rotary else None
     if near == config.rotary_base and not slowed:
         near = None
-    kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
+    kinds = "".join("w" if config.has_window(block) else "f" for block in range(config.n_layer))
     hides = config.window is not None and config.window < config.context_length
     if "w" not in kinds or not (hides or near):
         near = None

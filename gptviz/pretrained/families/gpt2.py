@@ -45,16 +45,16 @@ class GPT2(Family):
     }
 
     def config(self, given: Given) -> Config:
-        given.only("scale_attn_by_inverse_layer_idx", False)
-        given.only("scale_attn_weights", True)
-        given.only("add_cross_attention", False)
-        read = self.read(given)
+        given.allow_only("scale_attn_by_inverse_layer_idx", False)
+        given.allow_only("scale_attn_weights", True)
+        given.allow_only("add_cross_attention", False)
+        read = self.read_config(given)
         return Config(
-            **read, d_mlp=given.ours("d_mlp", "n_inner", needed=False) or 4 * read["d_model"]
+            **read, d_mlp=given.our_number("d_mlp", "n_inner", needed=False) or 4 * read["d_model"]
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return self.written(config) | {
+        return self.write_config(config) | {
             "n_inner": config.mlp_size,
             "resid_pdrop": config.dropout,
             "embd_pdrop": config.dropout,
@@ -92,7 +92,7 @@ class GPTNeo(Family):
     }
 
     def config(self, given: Given) -> Config:
-        read = self.read(given)
+        read = self.read_config(given)
         kinds = given.optional("attention_layers")
         if kinds is None:
             kinds = _kinds(
@@ -100,8 +100,9 @@ class GPTNeo(Family):
             )
         return Config(
             **read,
-            d_mlp=given.ours("d_mlp", "intermediate_size", needed=False) or 4 * read["d_model"],
-            window=given.ours("window", "window_size", 256),
+            d_mlp=given.our_number("d_mlp", "intermediate_size", needed=False)
+            or 4 * read["d_model"],
+            window=given.our_number("window", "window_size", 256),
             window_pattern=window_pattern(kinds, "local", "global"),
             score_scale=1.0,
             qkv_bias=False,
@@ -109,7 +110,7 @@ class GPTNeo(Family):
 
     def fields(self, config: Config) -> dict[str, Any]:
         kinds = layer_types(config, "local", "global")
-        return self.written(config) | {
+        return self.write_config(config) | {
             "intermediate_size": config.mlp_size,
             "attention_types": [[[kind], 1] for kind in kinds],
             "attention_layers": kinds,
@@ -163,16 +164,16 @@ class OPT(Family):
     }
 
     def config(self, given: Given) -> Config:
-        read = self.read(given)
-        given.only("do_layer_norm_before", True)
-        given.only("word_embed_proj_dim", read["d_model"])
-        given.only("_remove_final_layer_norm", False)
-        given.only("layer_norm_elementwise_affine", True)
+        read = self.read_config(given)
+        given.allow_only("do_layer_norm_before", True)
+        given.allow_only("word_embed_proj_dim", read["d_model"])
+        given.allow_only("_remove_final_layer_norm", False)
+        given.allow_only("layer_norm_elementwise_affine", True)
         bias = given.switch("enable_bias", True)
         return Config(**read, qkv_bias=bias, output_bias=bias, mlp_bias=bias)
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return self.written(config) | {
+        return self.write_config(config) | {
             "word_embed_proj_dim": config.d_model,
             "enable_bias": config.qkv_bias or config.output_bias or config.mlp_bias,
             "dropout": config.dropout,
@@ -220,9 +221,9 @@ class Bloom(Family):
     }
 
     def config(self, given: Given) -> Config:
-        given.only("apply_residual_connection_post_layernorm", False)
+        given.allow_only("apply_residual_connection_post_layernorm", False)
         # where both names are there, `transformers` takes the older one
-        blocks = given.ours("n_layer", "num_hidden_layers", given.fields.get("n_layer", 2))
-        heads = given.ours("n_head", "num_attention_heads", given.fields.get("n_head", 8))
-        read = self.read(given.changed(n_layer=blocks, n_head=heads))
+        blocks = given.our_number("n_layer", "num_hidden_layers", given.fields.get("n_layer", 2))
+        heads = given.our_number("n_head", "num_attention_heads", given.fields.get("n_head", 8))
+        read = self.read_config(given.change_fields(n_layer=blocks, n_head=heads))
         return Config(**read, activation="gelu-tanh", positions="alibi", embed_norm=True)

@@ -58,11 +58,11 @@ class Llama(Family):
 
     def settings(self, given: Given) -> dict[str, Any]:
         """The fields of our config; families that differ change some of them."""
-        given.only("pretraining_tp", 1)
-        read = self.read(given)
+        given.allow_only("pretraining_tp", 1)
+        read = self.read_config(given)
         heads = read["n_head"]
-        keys = given.ours("n_kv_head", "num_key_value_heads", needed=False)
-        size = given.ours("d_head", "head_dim", needed=False)
+        keys = given.our_number("n_kv_head", "num_key_value_heads", needed=False)
+        size = given.our_number("d_head", "head_dim", needed=False)
         has_bias = {name: given.switch(name, False) for name in self.biases}
         bias = has_bias.get("attention_bias", False)
         return {
@@ -83,7 +83,7 @@ class Llama(Family):
             "attention_bias": config.qkv_bias or config.output_bias,
             "mlp_bias": config.mlp_bias,
         }
-        return self.written(config) | {
+        return self.write_config(config) | {
             "num_key_value_heads": config.key_heads,
             "head_dim": config.head_size,
             **{name: biases[name] for name in self.biases},
@@ -101,7 +101,7 @@ class Mistral(Llama):
 
     def settings(self, given: Given) -> dict[str, Any]:
         return super().settings(given) | {
-            "window": given.ours("window", "sliding_window", needed=False)
+            "window": given.our_number("window", "sliding_window", needed=False)
         }
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -114,22 +114,22 @@ def chosen_windows(given: Given) -> dict[str, Any]:
         return {}
     kinds = given.optional("layer_types")
     if kinds is None:
-        first = given.whole("max_window_layers", 28)
+        first = given.whole_number("max_window_layers", 28)
         kinds = [
             "sliding_attention" if i >= first else "full_attention"
-            for i in range(given.ours("n_layer", "num_hidden_layers"))
+            for i in range(given.our_number("n_layer", "num_hidden_layers"))
         ]
     if not isinstance(kinds, list) or "sliding_attention" not in kinds:
         return {}
     return {
-        "window": given.ours("window", "sliding_window"),
+        "window": given.our_number("window", "sliding_window"),
         "window_pattern": window_pattern(kinds, "sliding_attention", "full_attention"),
     }
 
 
 def fields_of_windows(config: Config) -> dict[str, Any]:
     """The inverse of `chosen_windows`."""
-    if not any(config.windowed(block) for block in range(config.n_layer)):
+    if not any(config.has_window(block) for block in range(config.n_layer)):
         return {"use_sliding_window": False}
     kinds = layer_types(config, "sliding_attention", "full_attention")
     return {
@@ -172,7 +172,7 @@ class Qwen3(Llama):
     biases = ("attention_bias",)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        size = given.ours("d_head", "head_dim", needed=False) or 128
+        size = given.our_number("d_head", "head_dim", needed=False) or 128
         return (
             super().settings(given)
             | {"qk_norm": "separate", "d_head": size}
@@ -203,8 +203,8 @@ class Gemma(Llama):
         # what the first files called "gelu" is not exact
         if self.names_activation == "hidden_act" and named == "gelu":
             named = "gelu_pytorch_tanh"
-        changed = given.changed({"head_dim": 256}, hidden_act=named)
-        changed.only("use_bidirectional_attention", False)
+        changed = given.change_fields({"head_dim": 256}, hidden_act=named)
+        changed.allow_only("use_bidirectional_attention", False)
         settings = super().settings(changed)
         return settings | {
             "embed_scale": settings["d_model"] ** 0.5,
@@ -232,16 +232,20 @@ class Gemma2(Gemma):
     usual_caps: ClassVar[tuple[float | None, float | None]] = (50.0, 30.0)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        blocks = given.ours("n_layer", "num_hidden_layers")
+        blocks = given.our_number("n_layer", "num_hidden_layers")
         kinds = given.optional("layer_types") or self.kinds(given, blocks)
         scores, logits = self.usual_caps
         return super().settings(given) | {
             "residual": "double-norm",
-            "window": given.ours("window", "sliding_window", 4_096),
+            "window": given.our_number("window", "sliding_window", 4_096),
             "window_pattern": window_pattern(kinds, "sliding_attention", "full_attention"),
             "score_scale": given.number("query_pre_attn_scalar", 256, low=1e-6) ** -0.5,
-            "score_cap": given.ours("score_cap", "attn_logit_softcapping", scores, needed=False),
-            "logit_cap": given.ours("logit_cap", "final_logit_softcapping", logits, needed=False),
+            "score_cap": given.our_number(
+                "score_cap", "attn_logit_softcapping", scores, needed=False
+            ),
+            "logit_cap": given.our_number(
+                "logit_cap", "final_logit_softcapping", logits, needed=False
+            ),
         }
 
     def kinds(self, given: Given, blocks: int) -> list[str]:
@@ -269,9 +273,9 @@ class Gemma3(Gemma2):
     usual_caps = (None, None)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        tables = given.inner("rope_parameters")
+        tables = given.inner_table("rope_parameters")
         if not tables.fields:
-            near = given.ours("window_rotary_base", "rope_local_base_freq", 10_000)
+            near = given.our_number("window_rotary_base", "rope_local_base_freq", 10_000)
             far = rotary(given, base=1e6)
         else:
             for name in ("sliding_attention", "full_attention"):
@@ -280,15 +284,15 @@ class Gemma3(Gemma2):
                         f"config.json: rope_parameters has no table {name}, which a {self.title} "
                         "model needs"
                     )
-            windowed = tables.inner("sliding_attention")
-            windowed.only("rope_type", "default")
-            windowed.only("type", "default")
+            windowed = tables.inner_table("sliding_attention")
+            windowed.allow_only("rope_type", "default")
+            windowed.allow_only("type", "default")
             near = rotary(given, windowed.fields)["rotary_base"]
             # a field of older files changes the newer ones
             whole = tables.table("full_attention") | given.table("rope_scaling")
             far = rotary(given, whole, base=1e6)
             tables.refuse_unread()
-        plain = given.changed(rope_parameters=None, rope_scaling=None)
+        plain = given.change_fields(rope_parameters=None, rope_scaling=None)
         return (
             super().settings(plain)
             | far
@@ -297,7 +301,7 @@ class Gemma3(Gemma2):
         )
 
     def kinds(self, given: Given, blocks: int) -> list[str]:
-        every = given.whole("sliding_window_pattern", 6, low=1)
+        every = given.whole_number("sliding_window_pattern", 6, low=1)
         return [
             "sliding_attention" if (index + 1) % every else "full_attention"
             for index in range(blocks)
@@ -322,5 +326,5 @@ class Olmo2(Llama):
     }
 
     def settings(self, given: Given) -> dict[str, Any]:
-        settings = super().settings(given.changed({"rms_norm_eps": 1e-5}))
+        settings = super().settings(given.change_fields({"rms_norm_eps": 1e-5}))
         return settings | {"residual": "branch-norm", "qk_norm": "whole"}

@@ -55,7 +55,7 @@ class Marian(Family):
                 "answers have a vocabulary each; of "
                 "Marian models gptviz opens those that have one vocabulary for both"
             )
-        read = self.read(given)
+        read = self.read_config(given)
         for name, allowed in {
             "decoder_attention_heads": read["n_head"],
             "decoder_ffn_dim": read["d_mlp"],
@@ -67,7 +67,7 @@ class Marian(Family):
             "normalize_embedding": False,
             "add_final_layer_norm": False,
         }.items():
-            given.only(name, allowed)
+            given.allow_only(name, allowed)
         if read["n_encoder_layer"] < 1:
             raise ImportRefusedError(
                 f"config.json: encoder_layers is {read['n_encoder_layer']}; a Marian model has an "
@@ -87,7 +87,7 @@ class Marian(Family):
 
     def fields(self, config: Config) -> dict[str, Any]:
         padding = config.padding or 0  # there must be one
-        return self.written(config) | {
+        return self.write_config(config) | {
             "is_encoder_decoder": True,
             "decoder_vocab_size": config.vocab_size,
             "decoder_attention_heads": config.n_head,

@@ -46,7 +46,7 @@ class Mixture(Llama):
         name = next(
             (name for name in self.counts if given.optional(name) is not None), self.counts[0]
         )
-        count = given.ours("n_expert", name, self.n_expert)
+        count = given.our_number("n_expert", name, self.n_expert)
         return super().settings(given) | {"mlp": "experts", "n_expert": count, "mlp_bias": False}
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Mixture(Llama):
             (
                 place
                 for place in (self.place, "mlp")
-                if _has(take, f"model.layers.0.{place}.{self.router}.weight")
+                if _has_tensor(take, f"model.layers.0.{place}.{self.router}.weight")
             ),
             None,
         )
@@ -82,7 +82,7 @@ class Mixture(Llama):
             else lambda name: take(name.replace(f".{self.place}.", f".{place}."))
         )
         for names in self.stacks:
-            if _has(take, f"model.layers.0.{names[0]}"):
+            if _has_tensor(take, f"model.layers.0.{names[0]}"):
                 return super().tensors(config, given, self._of_stacks(config, renamed, names))
         return super().tensors(config, given, renamed)
 
@@ -90,7 +90,7 @@ class Mixture(Llama):
         """`take`, with the tensors of each expert out of the stacks of these `names`."""
         held: dict[str, Tensor] = {}  # a stack is read once for all experts
 
-        def one(name: str) -> Tensor:
+        def take_one(name: str) -> Tensor:
             if (expert := self.expert(name)) is None:
                 return take(name)
             stack = f"model.layers.{expert.block}.{names[expert.kind == 'down']}"
@@ -106,10 +106,10 @@ class Mixture(Llama):
             whole = held[stack][expert.number]
             return whole if expert.kind == "down" else whole.chunk(2)[expert.kind == "up"]
 
-        return one
+        return take_one
 
 
-def _has(take: Take, name: str) -> bool:
+def _has_tensor(take: Take, name: str) -> bool:
     try:
         take(name)
     except ImportRefusedError:
@@ -131,7 +131,7 @@ class Mixtral(Mixture):
 
     def settings(self, given: Given) -> dict[str, Any]:
         return super().settings(given) | {
-            "window": given.ours("window", "sliding_window", needed=False),
+            "window": given.our_number("window", "sliding_window", needed=False),
             "expert_norm": True,
         }
 
@@ -150,8 +150,8 @@ class _QwenMixture(Mixture):
     }
 
     def settings(self, given: Given) -> dict[str, Any]:
-        given.only("decoder_sparse_step", 1)
-        given.only("mlp_only_layers", [])
+        given.allow_only("decoder_sparse_step", 1)
+        given.allow_only("mlp_only_layers", [])
         return super().settings(given) | {"expert_norm": given.switch("norm_topk_prob", False)}
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -179,8 +179,8 @@ class Qwen2Moe(_QwenMixture, Qwen2):
         bias = given.switch("qkv_bias", True)
         if given.optional("layer_types") is None:
             # which blocks then have a window, versions of its code see differently
-            given.only("use_sliding_window", False)
-        shared = given.ours("d_shared", "shared_expert_intermediate_size", 5_632)
+            given.allow_only("use_sliding_window", False)
+        shared = given.our_number("d_shared", "shared_expert_intermediate_size", 5_632)
         return super().settings(given) | {"d_shared": shared, "qkv_bias": bias}
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -201,11 +201,13 @@ class Qwen3Moe(_QwenMixture, Qwen3):
     table: ClassVar = _QwenMixture.table | {"n_active": ("num_experts_per_tok", 8)}
 
     def settings(self, given: Given) -> dict[str, Any]:
-        width = given.ours("d_model", "hidden_size") // given.ours("n_head", "num_attention_heads")
+        width = given.our_number("d_model", "hidden_size") // given.our_number(
+            "n_head", "num_attention_heads"
+        )
         has_window = given.switch("use_sliding_window", False)
-        plain = given.changed({"head_dim": width}, use_sliding_window=False)
+        plain = given.change_fields({"head_dim": width}, use_sliding_window=False)
         return super().settings(plain) | {
-            "window": given.ours("window", "sliding_window", 4_096) if has_window else None
+            "window": given.our_number("window", "sliding_window", 4_096) if has_window else None
         }
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -229,7 +231,7 @@ class Olmoe(Mixture):
     }
 
     def settings(self, given: Given) -> dict[str, Any]:
-        given.only("clip_qkv")
+        given.allow_only("clip_qkv")
         return super().settings(given) | {
             "qk_norm": "whole",
             "expert_norm": given.switch("norm_topk_prob", False),
@@ -263,8 +265,8 @@ class GraniteMoe(Mixture):
         self._factors(given)
         return super().settings(given) | {
             "expert_norm": True,
-            "embed_scale": given.ours("embed_scale", "embedding_multiplier", 1.0),
-            "score_scale": given.ours("score_scale", "attention_multiplier", 1.0),
+            "embed_scale": given.our_number("embed_scale", "embedding_multiplier", 1.0),
+            "score_scale": given.our_number("score_scale", "attention_multiplier", 1.0),
         }
 
     def _factors(self, given: Given) -> tuple[float, float]:
@@ -292,7 +294,7 @@ class GraniteMoe(Mixture):
             else:
                 yield name, tensor
 
-    def stored(self, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+    def stored_tensors(self, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """Stacked, as the files of this family are."""
         experts: dict[int, dict[str, list[Tensor]]] = {}
         for name, tensor in tensors:

@@ -46,7 +46,7 @@ class GPTNeoX(Family):
     def config(self, given: Given) -> Config:
         bias = given.switch("attention_bias", True)
         return Config(
-            **self.read(given),
+            **self.read_config(given),
             residual="parallel" if given.switch("use_parallel_residual", True) else "pre-norm",
             positions="rotary",
             qkv_bias=bias,
@@ -56,7 +56,7 @@ class GPTNeoX(Family):
 
     def fields(self, config: Config) -> dict[str, Any]:
         turning = rotary_fields(config)
-        return self.written(config) | {
+        return self.write_config(config) | {
             "use_parallel_residual": config.residual == "parallel",
             "attention_bias": config.qkv_bias or config.output_bias,
             "rotary_emb_base": turning["rope_theta"],
@@ -97,15 +97,15 @@ class GPTJ(Family):
     }
 
     def config(self, given: Given) -> Config:
-        read = self.read(given)
+        read = self.read_config(given)
         # its unembedding has a bias, which a tied one has not
-        given.only("tie_word_embeddings", False)
+        given.allow_only("tie_word_embeddings", False)
         return Config(
             **read,
-            d_mlp=given.ours("d_mlp", "n_inner", needed=False) or 4 * read["d_model"],
+            d_mlp=given.our_number("d_mlp", "n_inner", needed=False) or 4 * read["d_model"],
             residual="parallel-one-norm",
             positions="rotary",
-            rotary_fraction=given.whole("rotary_dim", 64)
+            rotary_fraction=given.whole_number("rotary_dim", 64)
             / max(1, read["d_model"] // read["n_head"]),
             qkv_bias=False,
             output_bias=False,
@@ -113,7 +113,7 @@ class GPTJ(Family):
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return self.written(config) | {
+        return self.write_config(config) | {
             "n_inner": config.mlp_size,
             "rotary_dim": round(turned_share(config) * config.head_size),
             "tie_word_embeddings": False,
@@ -150,10 +150,10 @@ class Phi(Family):
     }
 
     def config(self, given: Given) -> Config:
-        given.only("qk_layernorm", False)
-        given.only("tie_word_embeddings", False)
-        read = self.read(given)
-        keys = given.ours("n_kv_head", "num_key_value_heads", needed=False)
+        given.allow_only("qk_layernorm", False)
+        given.allow_only("tie_word_embeddings", False)
+        read = self.read_config(given)
+        keys = given.our_number("n_kv_head", "num_key_value_heads", needed=False)
         return Config(
             **read,
             n_kv_head=None if keys in (None, read["n_head"]) else keys,
@@ -164,7 +164,7 @@ class Phi(Family):
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return self.written(config) | {
+        return self.write_config(config) | {
             "num_key_value_heads": config.key_heads,
             "tie_word_embeddings": False,
             "partial_rotary_factor": turned_share(config),

@@ -69,7 +69,7 @@ def partial_file(to: Path) -> Path:
     return to.with_name(f"{to.name}.part")
 
 
-def here(to: Path) -> int:
+def bytes_here(to: Path) -> int:
     """The number of bytes of this file on the disk, complete or not."""
     for path in (to, partial_file(to)):
         try:

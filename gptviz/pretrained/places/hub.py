@@ -29,7 +29,7 @@ from ..families import FAMILIES, ImportRefusedError
 from ..sources.folder import LONGEST_CONFIG, MOST_VALUES
 from ..sources.gguf import WHOLE_ALONE
 from ..sources.tensors import WEIGHTS, parts_in
-from .download import download, here
+from .download import bytes_here, download
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
 # a text with such an ending is the path of a file
@@ -99,9 +99,9 @@ class HubModel:
         )
 
     @property
-    def missing(self) -> int:
+    def missing_bytes(self) -> int:
         """The bytes that are still to be fetched."""
-        return sum(max(0, file.size - here(_blob(self.name, file))) for file in self.files)
+        return sum(max(0, file.size - bytes_here(_blob(self.name, file))) for file in self.files)
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,12 @@ def _check(text: str) -> tuple[str, str | None]:
     return _split(text)
 
 
-def fetched(text: str, accept: Callable[[HubModel], None] | None = None) -> Path:
+def fetch_model(text: str, accept: Callable[[HubModel], None] | None = None) -> Path:
     """The path of the model of this name on this machine: its folder in the cache, fetched from the
     hub unless it is there; a partial download is continued. `accept` is called with the offer
     first; if it raises an error, nothing is fetched.
     """
-    folder = cached(text)
+    folder = cached_path(text)
     if folder is not None and is_whole(folder):
         return folder
     try:
@@ -176,7 +176,7 @@ def look_up(text: str) -> HubModel:
         key = sha256 or file.blob_id
         if key is not None and file.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
             all_files[file.rfilename] = HubFile(file.rfilename, file.size, key, sha256)
-    paths = _needed(name, set(all_files), gguf)
+    paths = _needed_files(name, set(all_files), gguf)
     commit = info.sha or "main"
     fields: Mapping[str, Any] = {} if gguf else _config(name, commit)
     licence = next(
@@ -186,12 +186,12 @@ def look_up(text: str) -> HubModel:
     return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, licence)
 
 
-def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
+def _needed_files(name: str, there: set[str], gguf: str | None) -> list[str]:
     """The files of a model that are fetched, the small ones first."""
     if gguf is not None:
         if gguf not in there:
             raise ImportRefusedError(
-                f"{name} on the hub has no file {gguf:.80}: it has {_first(there, '*.gguf')}"
+                f"{name} on the hub has no file {gguf:.80}: it has {_first_match(there, '*.gguf')}"
             )
         if (part := re.search(r"-(\d{5})-of-(\d{5})\.gguf$", gguf, re.IGNORECASE)) and int(
             part[2]
@@ -212,7 +212,7 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
             ]
         if weights:
             break
-    if not weights and (ggufs := _first(there, "*.gguf")):
+    if not weights and (ggufs := _first_match(there, "*.gguf")):
         raise ImportRefusedError(
             f"{name} on the hub has only GGUF files: give the name of one with it, as "
             f"{name}/{ggufs}"
@@ -227,7 +227,7 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
     return [*sorted(there & set(SETTINGS)), *tokenizer, *weights]
 
 
-def _first(there: set[str], pattern: str) -> str:
+def _first_match(there: set[str], pattern: str) -> str:
     return ", ".join(sorted(path for path in there if fnmatch(path, pattern))[:3])
 
 
@@ -273,9 +273,9 @@ def fetch(offer: HubModel) -> Path:
     while not root.exists():
         root = root.parent
     free = shutil.disk_usage(root).free
-    if offer.missing > free:
+    if offer.missing_bytes > free:
         raise ImportRefusedError(
-            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and "
+            f"{offer.name} takes {in_words(offer.missing_bytes)} more on the disk of {root}, and "
             f"{in_words(free)} is free: "
             "free some space"
         )
@@ -287,13 +287,13 @@ def fetch(offer: HubModel) -> Path:
                 with progress.part(arrived, offer.size, file.size, step=BYTE):
                     if not blob.exists():
                         url = hf_hub_url(offer.name, file.path, revision=offer.commit)
-                        with _alone(offer.name, blob):
+                        with _lock_blob(offer.name, blob):
                             download(url, blob, file.size, sha256=file.sha256, headers=_headers())
                 arrived += file.size
             # this gives each its name
             paths = [Path(hf_hub_download(offer.name, file.path)) for file in offer.files]
     except HubUnreachableError as error:
-        missing = in_words(offer.missing)
+        missing = in_words(offer.missing_bytes)
         raise HubUnreachableError(
             f"{offer.name}: {error}, {missing} are missing: open it again to go on from there"
         ) from None
@@ -301,7 +301,7 @@ def fetch(offer: HubModel) -> Path:
 
 
 @contextmanager
-def _alone(name: str, blob: Path) -> Iterator[None]:
+def _lock_blob(name: str, blob: Path) -> Iterator[None]:
     """Keep all others from fetching this file while the block runs."""
     from filelock import FileLock, Timeout
 
@@ -330,7 +330,7 @@ def _blob(name: str, file: HubFile) -> Path:
     return _cache() / f"models--{name.replace('/', '--')}" / "blobs" / file.key
 
 
-def cached(text: str) -> Path | None:
+def cached_path(text: str) -> Path | None:
     """The path of the model of this name in the cache, complete or not, or None if it is not
     there.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.machine.errors import reason_of
-from gptviz.model.costs.memory_needed import MemoryNeeded, needed
+from gptviz.model.costs.memory_needed import MemoryNeeded, memory_needed
 from gptviz.model.precision import STORED
 
 from ..families import ImportRefusedError
@@ -90,7 +90,7 @@ def _looked_through() -> list[Store]:
     ]
 
 
-def inside(folder: Path) -> Store:
+def store_inside(folder: Path) -> Store:
     """The models and tokenizers in a folder that the user names, and in those below it."""
     return _files(str(folder), folder, also_folders=True)
 
@@ -101,10 +101,10 @@ def summary(path: Path) -> Summary:
     try:
         source = source_at(path)
         outline = source.outline()
-        needs = needed(outline.config)
+        needs = memory_needed(outline.config)
         numbers = round(needs.weights / needs.number)
         summary = Summary(outline.family, numbers, needs, outline.licence)
-        needs = needed(outline.config, source.number_bytes(numbers, STORED))
+        needs = memory_needed(outline.config, source.number_bytes(numbers, STORED))
         return replace(summary, size=source.size(), needs=needs)
     except (ImportRefusedError, OSError) as error:
         return replace(summary, problem=reason_of(error))

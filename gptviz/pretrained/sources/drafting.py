@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .mapping import BLOCK, Shape, numbered
+from .mapping import BLOCK, Shape, number_free
 
 WEIGHT = ("weight", "gamma", "scale", "kernel", "g", "w")
 BIAS = ("bias", "beta", "shift", "b")
@@ -47,7 +47,7 @@ class Draft:
     left: list[str] = field(default_factory=list)  #: tensors that have no line
 
     @property
-    def unknown(self) -> list[str]:
+    def unknown_fields(self) -> list[str]:
         """The fields of the config that the user has to fill in."""
         return [name for name, value in self.config.items() if value is None]
 
@@ -70,17 +70,21 @@ class Draft:
         return [
             *assumed,
             *left,
-            *([f"Not told by the tensors: {', '.join(self.unknown)}."] if self.unknown else []),
+            *(
+                [f"Not told by the tensors: {', '.join(self.unknown_fields)}."]
+                if self.unknown_fields
+                else []
+            ),
         ]
 
 
-def drafted(
+def draft_mapping(
     shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lambda one, other: False
 ) -> Draft:
     """A draft for a file with tensors of these `shapes`, by name; `same` says whether two are one
     in memory, as tied ones are.
     """
-    outside, inside, layers = _apart(shapes)
+    outside, inside, layers = _split_blocks(shapes)
     draft = Draft()
     left = _Left(dict(outside))
     width = _embedding(draft, left, same)
@@ -88,7 +92,7 @@ def drafted(
     _attention(draft, in_block, width)
     _norms(draft, in_block, left, width)
     _mlp(draft, in_block, width)
-    _unused(draft, [*left.shapes.items(), *in_block.shapes.items()])
+    _list_unused(draft, [*left.shapes.items(), *in_block.shapes.items()])
     draft.config["n_layer"] = layers
     for name, usual in _USUAL.items():
         if draft.config.get(name) == usual:
@@ -98,7 +102,7 @@ def drafted(
     return draft
 
 
-def _apart(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Shape], int]:
+def _split_blocks(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Shape], int]:
     """The tensors outside of the blocks, those of block 0 with {} for its number, and the number of
     blocks.
     """
@@ -137,10 +141,10 @@ class _Left:
         return [
             name
             for name, shape in self.shapes.items()
-            if len(squeezed(shape)) == 2 and not _is_mask(name, shape)
+            if len(squeeze_shape(shape)) == 2 and not _is_mask(name, shape)
         ]
 
-    def named(self, pattern: str, names: list[str] | None = None) -> list[str]:
+    def matching_names(self, pattern: str, names: list[str] | None = None) -> list[str]:
         """The names that match this pattern without their endings."""
         among = self.matrices() if names is None else names
         return [name for name in among if re.search(pattern, _stem(name)[0].lower())]
@@ -151,7 +155,7 @@ class _Left:
             self.shapes.pop(name, None)
 
 
-def squeezed(shape: Shape) -> Shape:
+def squeeze_shape(shape: Shape) -> Shape:
     """A shape without axes of length 1 in front."""
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]
@@ -204,23 +208,25 @@ def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> i
     """Add the lines of the tensors outside the blocks, except the final norm. Returns d_model."""
     config = draft.config
     config |= dict.fromkeys(("vocab_size", "context_length", "d_model", "n_layer", "n_head"))
-    tables = left.named(POSITIONS)
-    tokens = [name for name in left.named(EMBEDDING) if name not in tables] or [
+    tables = left.matching_names(POSITIONS)
+    tokens = [name for name in left.matching_names(EMBEDDING) if name not in tables] or [
         n for n in left.matrices() if n not in tables
     ]
     if not tokens:
         return 0
     embedding = tokens[0]
-    vocabulary, width = squeezed(left.shapes[embedding])
+    vocabulary, width = squeeze_shape(left.shapes[embedding])
     config |= {"vocab_size": vocabulary, "d_model": width}
     draft.tensors["embed.weight"] = embedding
     left.take(embedding)
     tables = [
-        name for name in tables if name != embedding and squeezed(left.shapes[name])[1] == width
+        name
+        for name in tables
+        if name != embedding and squeeze_shape(left.shapes[name])[1] == width
     ]
     config["positions"] = "learned" if tables else "rotary"
     if tables:
-        config["context_length"] = squeezed(left.shapes[tables[0]])[0]
+        config["context_length"] = squeeze_shape(left.shapes[tables[0]])[0]
         draft.tensors["positions.table.weight"] = tables[0]
         left.take(tables[0])
     else:
@@ -230,15 +236,15 @@ def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> i
         )
     outputs = [
         name
-        for name in left.named(UNEMBEDDING)
-        if sorted(squeezed(left.shapes[name])) == sorted((vocabulary, width))
+        for name in left.matching_names(UNEMBEDDING)
+        if sorted(squeeze_shape(left.shapes[name])) == sorted((vocabulary, width))
     ]
     config["tied"] = not outputs or same(embedding, outputs[0])
     if outputs and config["tied"]:
         draft.ignore.append(outputs[0])
         left.take(outputs[0])
     elif outputs:
-        turned = squeezed(left.shapes[outputs[0]])[0] == width != vocabulary
+        turned = squeeze_shape(left.shapes[outputs[0]])[0] == width != vocabulary
         config["unembed_bias"] = _line(draft, "head.unembed", left, outputs[:1], transpose=turned)
     return width
 
@@ -247,10 +253,12 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
     """Add the lines of attention."""
     config = draft.config
     ours = f"blocks.{BLOCK}.attention"
-    fused = [name for name in left.named(FUSED) if max(squeezed(left.shapes[name])) > width]
+    fused = [
+        name for name in left.matching_names(FUSED) if max(squeeze_shape(left.shapes[name])) > width
+    ]
     turned = False
     if fused:
-        shape = squeezed(left.shapes[fused[0]])
+        shape = squeeze_shape(left.shapes[fused[0]])
         turned = shape[0] == width
         if max(shape) != 3 * width:  # heads share keys, or d_head is not d_model / n_head
             config |= {"n_kv_head": None, "d_head": None}
@@ -259,7 +267,7 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
             draft.assumed.append(
                 "by_head: rows of query_key_value are taken as all queries, all keys, all values."
             )
-    elif names := _separate(draft, left, width):
+    elif names := _find_separate(draft, left, width):
         config["qkv_bias"] = _line(draft, f"{ours}.qkv", left, names)
     for kind, pattern in SMALL_NORMS.items():
         if small := [
@@ -273,15 +281,17 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
     ]:
         config |= {"qk_norm": "shared", "n_head": width // left.shapes[shared[0]][0]}
         _line(draft, f"{ours}.qk_norm", left, shared[:1])
-    outputs = [name for name in left.named(OUTPUT) if width in squeezed(left.shapes[name])]
+    outputs = [
+        name for name in left.matching_names(OUTPUT) if width in squeeze_shape(left.shapes[name])
+    ]
     outputs = outputs or [
-        name for name in left.matrices() if squeezed(left.shapes[name]) == (width, width)
+        name for name in left.matrices() if squeeze_shape(left.shapes[name]) == (width, width)
     ]
     if outputs:
         config["output_bias"] = _line(draft, f"{ours}.output", left, outputs[:1], transpose=turned)
 
 
-def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
+def _find_separate(draft: Draft, left: _Left, width: int) -> list[str]:
     """Queries, keys and values that are stored separately, or head by head; empty if they are not
     found.
     """
@@ -293,7 +303,7 @@ def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
         return []
     heads = len(separate["query"])
     keys = len(separate["key"])
-    rows, key_rows = (squeezed(left.shapes[separate[kind][0]])[0] for kind in ("query", "key"))
+    rows, key_rows = (squeeze_shape(left.shapes[separate[kind][0]])[0] for kind in ("query", "key"))
     norm = next(
         (
             shape
@@ -382,25 +392,30 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
     """Add the lines of the MLP."""
     config = draft.config
     ours = f"blocks.{BLOCK}.mlp"
-    matrices = [name for name in left.matrices() if width in squeezed(left.shapes[name])]
+    matrices = [name for name in left.matrices() if width in squeeze_shape(left.shapes[name])]
     gated = len(matrices) >= 3
     if gated and all(any(_leaf(name) == end for name in matrices) for end in ("w1", "w2", "w3")):
         parts = [
             next(name for name in matrices if _leaf(name) == end) for end in ("w1", "w3", "w2")
         ]
     elif gated:
-        parts = [next(iter(left.named(pattern, matrices)), "") for pattern in (GATE, r"\bup", DOWN)]
+        parts = [
+            next(iter(left.matching_names(pattern, matrices)), "")
+            for pattern in (GATE, r"\bup", DOWN)
+        ]
         if all(parts):
             parts = parts
         else:
             parts = [matrices[0], matrices[1], matrices[2]]
     else:
-        up, down = (next(iter(left.named(pattern, matrices)), "") for pattern in (UP, DOWN))
+        up, down = (
+            next(iter(left.matching_names(pattern, matrices)), "") for pattern in (UP, DOWN)
+        )
         parts = [up, down] if up and down and up != down else matrices[:2]
     if len(parts) < 2:
         config["d_mlp"] = 0
         return
-    shape = squeezed(left.shapes[parts[-2]])
+    shape = squeeze_shape(left.shapes[parts[-2]])
     turned = shape[0] == width != shape[1]
     config["d_mlp"] = shape[1] if turned else shape[0]
     config["mlp"] = "gated" if gated else "plain"
@@ -414,7 +429,7 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
     config["mlp_bias"] = all(biased)
 
 
-def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
+def _list_unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
     """Ignore masks and tables of rotary positions, which are no weights, and list the other tensors
     that have no line.
 
@@ -425,8 +440,8 @@ def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
             len(shape) == 1 and name.endswith(BIAS)
         )
         listed = draft.left if is_weight else draft.ignore
-        if _general(name) not in listed:
-            listed.append(_general(name))
+        if _number_free(name) not in listed:
+            listed.append(_number_free(name))
         if is_weight:
             continue
         if (
@@ -437,7 +452,7 @@ def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
             draft.config["context_length"] = shape[-1]
 
 
-def _general(name: str) -> str:
+def _number_free(name: str) -> str:
     """The name with {} for every number: each head may have its own mask."""
     return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name)
 
@@ -446,4 +461,4 @@ def grouped_shapes(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
     """The tensors of a file for a reader: those of one shape in all blocks are listed once, with {}
     for the number.
     """
-    yield from dict.fromkeys((numbered(name), shape) for name, shape in shapes.items())
+    yield from dict.fromkeys((number_free(name), shape) for name, shape in shapes.items())

@@ -18,7 +18,7 @@ from ..families import Family, Given, ImportRefusedError, family_of
 from ..families.base import WITHOUT_EFFECT
 from ..given import without_place
 from .folder_tokens import FolderTokens
-from .source import ModelSource, Opened, Outline, fitted
+from .source import ModelSource, Opened, Outline, fit_tokenizer
 from .tensors import files_in, in_folder, reading
 
 LONGEST_CONFIG = 2**20  # bytes
@@ -38,7 +38,7 @@ class Folder(ModelSource):
     kind = "folder"
 
     @classmethod
-    def fits(cls, path: Path) -> bool:
+    def recognises_path(cls, path: Path) -> bool:
         return path.is_dir() and os.path.lexists(path / "config.json")
 
     def _fields(self) -> dict[str, Any]:
@@ -59,25 +59,27 @@ class Folder(ModelSource):
     def outline(self) -> Outline:
         return replace(outline_of(self._fields()), licence=licence_in(self.path))
 
-    def opened(self) -> Opened:
+    def describe_model(self) -> Opened:
         outline = self.outline()
-        family, given = described(self._fields())
+        family, given = describe_config(self._fields())
         # first, to refuse weights that could run code or lack a part
         config = outline.config
         tensors = in_folder(self.path)
         words = FolderTokens(self.path)
         read = words.tokenizer()
-        tokenizer, notes = fitted(read, config.vocab_size, words.file)
-        embed, unembed = (family.theirs(name) for name in ("embed.weight", "head.unembed.weight"))
+        tokenizer, notes = fit_tokenizer(read, config.vocab_size, words.file)
+        embed, unembed = (
+            family.their_names(name) for name in ("embed.weight", "head.unembed.weight")
+        )
         if (
             config.tied
-            and tensors.has(*unembed)
-            and tensors.has(*embed)
-            and not tensors.same(*unembed, *embed)
+            and tensors.has_tensors(*unembed)
+            and tensors.has_tensors(*embed)
+            and not tensors.is_same(*unembed, *embed)
         ):
             config = replace(config, tied=False)
             notes = (*notes, UNTIED)
-        ends = words.ends(given.optional("eos_token_id"), read)
+        ends = words.end_tokens(given.optional("eos_token_id"), read)
         labels = family.labels(given)
         return Opened(
             outline.family,
@@ -92,34 +94,36 @@ class Folder(ModelSource):
         )
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
-        family, given = described(self._fields())
+        family, given = describe_config(self._fields())
         tensors = in_folder(self.path)
         yield from family.tensors(config, given, tensors.take)
-        embedding = family.theirs("embed.weight")
-        for name in tensors.left():
-            if config.tied and name.endswith(COPIES) and not tensors.same(name, *embedding):
+        embedding = family.their_names("embed.weight")
+        for name in tensors.unused_names():
+            if config.tied and name.endswith(COPIES) and not tensors.is_same(name, *embedding):
                 raise ImportRefusedError(
-                    f"{tensors.found(name)} differs from {embedding[0]}, which is the same matrix "
+                    f"{tensors.find_tensor(name)} differs from {embedding[0]}, which is the same matrix "
                     "in this model: "
                     "import it again, or ask for other files"
                 )
-        left = [name for name in tensors.left() if not name.endswith(family.unused)]
+        left = [name for name in tensors.unused_names() if not name.endswith(family.unused)]
         left = [name for name in left if not (config.tied and name.endswith(COPIES))]
         if left:
             files = ", ".join(path.name for path in tensors.files[:3])
             raise without_place(files, left, f"a {family.title} model as gptviz has it")
 
     def origin(self, config: Config, parameter: str) -> str:
-        return in_folder(self.path).found(described(self._fields())[0].theirs(parameter)[0])
+        return in_folder(self.path).find_tensor(
+            describe_config(self._fields())[0].their_names(parameter)[0]
+        )
 
     def files(self) -> list[Path]:
         return files_in(self.path)
 
 
-def described(fields: Mapping[str, Any]) -> tuple[Family, Given]:
+def describe_config(fields: Mapping[str, Any]) -> tuple[Family, Given]:
     """The family of a config.json, and its fields for that family."""
     family = family_of(fields)
-    return family, family.given(fields)
+    return family, family.given_fields(fields)
 
 
 def outline_of(fields: Mapping[str, Any]) -> Outline:
@@ -134,7 +138,7 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
             "which gptviz does not read: open "
             "the model that they were made from, or a GGUF file of it"
         )
-    family, given = described(fields)
+    family, given = describe_config(fields)
     config = family.our_config(given)
     given.refuse_unread(WITHOUT_EFFECT, family.without_effect)
     return Outline(family.title, config)

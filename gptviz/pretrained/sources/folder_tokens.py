@@ -91,24 +91,24 @@ class FolderTokens:
         return CLASSES.get(self._class_name, TokenizerClass())
 
     @cached_property
-    def _special(self) -> dict[str, Token]:
+    def _special_tokens(self) -> dict[str, Token]:
         with reading(self.folder / "tokenizer_config.json"):
             return special_tokens(self._settings, self._class.special)
 
     @property
-    def named(self) -> dict[str, str]:
+    def special_texts(self) -> dict[str, str]:
         """The texts of special tokens by their names, such as `bos_token`."""
-        return {name: token["content"] for name, token in self._special.items()}
+        return {name: token["content"] for name, token in self._special_tokens.items()}
 
     @cached_property
-    def _added(self) -> tuple[list[Token], list[Token]]:
+    def _settings_tokens(self) -> tuple[list[Token], list[Token]]:
         """The tokens that the settings add, as `added_tokens` gives them."""
         if "added_tokens_decoder" in self._settings:
             ids = {}
         else:
             ids = self._fields("added_tokens.json")
         with reading(self.folder / "tokenizer_config.json"):
-            return added_tokens(self._settings, self._special, ids)
+            return added_tokens(self._settings, self._special_tokens, ids)
 
     @property
     def languages(self) -> tuple[str, str] | None:
@@ -134,7 +134,7 @@ class FolderTokens:
             with self._reading(whole):
                 tokenizer = from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
                 if isinstance(tokenizer, BPETokenizer):
-                    return tokenizer.with_tokens(*self._added)
+                    return tokenizer.with_tokens(*self._settings_tokens)
                 return tokenizer
         if os.path.lexists(vocabulary) and os.path.lexists(merges):
             return self._of_merges(vocabulary, merges)
@@ -142,7 +142,7 @@ class FolderTokens:
             with self._reading(pieces):
                 start, end = self._adds_around
                 content = read_regular(pieces, LONGEST_TOKENIZER)
-                return self._framed(
+                return self._frame_tokenizer(
                     from_sentencepiece(
                         content, start=start, end=end, space_before=self._space_before
                     )
@@ -158,16 +158,16 @@ class FolderTokens:
             "add_eos_token"
         ) is True
 
-    def _framed(self, tokenizer: BPETokenizer) -> BPETokenizer:
+    def _frame_tokenizer(self, tokenizer: BPETokenizer) -> BPETokenizer:
         """The tokenizer with the tokens that the settings add, and with those that they name put
         around a text.
         """
-        whole = tokenizer.with_tokens(*self._added)
+        whole = tokenizer.with_tokens(*self._settings_tokens)
         start, end = self._adds_around
         names = self._class.around or ("bos_token" if start else "", "eos_token" if end else "")
-        places = [whole.id_of(self.named.get(name, "")) for name in names]
+        places = [whole.id_of(self.special_texts.get(name, "")) for name in names]
         usual = (whole.before, whole.after)
-        return whole.framed(
+        return whole.with_frame(
             *(
                 around if place is None else (place,)
                 for place, around in zip(places, usual, strict=True)
@@ -191,7 +191,7 @@ class FolderTokens:
         with self._reading(vocabulary):
             tokens = by_id(_ids(vocabulary))
             rules = [line for line in lines if line and not line.startswith("#version")]
-            return self._framed(byte_pairs(tokens, rules, [], [], cut))
+            return self._frame_tokenizer(byte_pairs(tokens, rules, [], [], cut))
 
     @property
     def _space_before(self) -> SpaceBefore | None:
@@ -208,7 +208,7 @@ class FolderTokens:
 
     def _of_words(self, words: Path) -> BPETokenizer:
         with self._reading(words):
-            usual = {**CLASSES["BertTokenizer"].special, **self.named}
+            usual = {**CLASSES["BertTokenizer"].special, **self.special_texts}
             made = from_wordpiece(
                 read_regular(words, LONGEST_TOKENIZER).decode("utf-8"),
                 small_letters=self._settings.get("do_lower_case") is not False,
@@ -216,10 +216,14 @@ class FolderTokens:
                 splits_chinese=self._settings.get("tokenize_chinese_chars") is not False,
                 special=(usual["unk_token"], usual["cls_token"], usual["sep_token"]),
             )
-            return made.with_tokens(*self._added)
+            return made.with_tokens(*self._settings_tokens)
 
     def _of_marian(self) -> MarianTokenizer:
-        usual = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"} | self.named
+        usual = {
+            "unk_token": "<unk>",
+            "eos_token": "</s>",
+            "pad_token": "<pad>",
+        } | self.special_texts
         first, second, table = (self.folder / name for name in MARIAN)
         with self._reading(table):
             ids = _ids(table)
@@ -228,7 +232,7 @@ class FolderTokens:
                 raise ValueError(f"its ids must run from 0 to {len(pieces) - 1}")
         if others := [
             token["content"]
-            for tokens in self._added
+            for tokens in self._settings_tokens
             for token in tokens
             if token["content"] not in ids
         ]:
@@ -242,7 +246,7 @@ class FolderTokens:
                 source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"]
             )
 
-    def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
+    def end_tokens(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
         """The tokens that end a text: the end token of the `tokenizer`, and those at which other
         programs stop generating, by generation_config.json or else what config.json has
         `configured`.
@@ -255,7 +259,7 @@ class FolderTokens:
         ]
         if tokenizer is not None:
             ids = [token for token in ids if token < tokenizer.vocab_size]
-            named = tokenizer.id_of(self.named.get("eos_token", ""))
+            named = tokenizer.id_of(self.special_texts.get("eos_token", ""))
             ids += [] if named is None else [named]
         return tuple(dict.fromkeys(ids))
 
@@ -275,7 +279,7 @@ class FolderTokens:
             template = named.get(PLAIN)
         if not isinstance(template, str) or not template:
             return None
-        chat = ChatTemplate(template, self.named)
+        chat = ChatTemplate(template, self.special_texts)
         with reading(file):
             chat.check_length()
         return chat

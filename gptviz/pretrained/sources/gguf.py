@@ -26,12 +26,12 @@ from gptviz.model.packed import Packed, bytes_of_number
 from gptviz.model.precision import stays_packed, type_in_memory
 
 from ..families import FAMILIES, Family, Given, ImportRefusedError
-from ..families.base import MISMATCHED, ShapeError, lacking
+from ..families.base import MISMATCHED, ShapeError, missing_tensor
 from ..given import WithoutEffect, without_place
 from .gguf_blocks import KINDS, OpenFile, blocks_of
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
-from .source import ModelSource, Opened, Outline, fitted
+from .source import ModelSource, Opened, Outline, fit_tokenizer
 from .tensors import reading
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class GGUF(ModelSource):
     kind = "gguf"
 
     @classmethod
-    def fits(cls, path: Path) -> bool:
+    def recognises_path(cls, path: Path) -> bool:
         return os.path.lexists(path) and (path.suffix.lower() == ".gguf" or _begins_as_gguf(path))
 
     def files(self) -> list[Path]:
@@ -155,7 +155,7 @@ class GGUF(ModelSource):
         return [*self._reader.fields]
 
     @cached_property
-    def _described(self) -> tuple[str, Given, dict[str, float]]:
+    def _header_settings(self) -> tuple[str, Given, dict[str, float]]:
         """Its family, its settings under the names of that family's config.json, and fields of our
         config that such a file may say though no config.json of the family does.
         """
@@ -183,7 +183,7 @@ class GGUF(ModelSource):
             value = self._setting(f"{architecture}.{ending}")
             if value is not None:
                 fields |= dict.fromkeys(names, value)
-        fields["tie_word_embeddings"] = not self._has("output.weight")
+        fields["tie_word_embeddings"] = not self._has_tensor("output.weight")
         if kind == "llama":
             fields |= {field: self._has_any(ends) for field, ends in BIASES.items()}
         if kind in NORMED:
@@ -191,7 +191,7 @@ class GGUF(ModelSource):
         more = self._rotary(architecture, fields)
         if kind == "gemma3_text":
             self._gemma3(fields)
-        return kind, FAMILIES[kind].given(fields), more
+        return kind, FAMILIES[kind].given_fields(fields), more
 
     def _number(self, name: str) -> float | None:
         """A setting that is a number, or None if there is no such setting."""
@@ -234,7 +234,7 @@ class GGUF(ModelSource):
                 f"{self.path.name}: rotary positions are scaled by {scaling!r:.40}; of GGUF files "
                 "gptviz opens those scaled by linear"
             )
-        if self._has("rope_freqs.weight"):
+        if self._has_tensor("rope_freqs.weight"):
             divisors = self._tensor("rope_freqs.weight").double().flatten().numpy()
             base = self._number(f"{architecture}.rope.freq_base")
             try:
@@ -256,19 +256,19 @@ class GGUF(ModelSource):
     def _by_name(self) -> dict[str, Any]:
         return {tensor.name: tensor for tensor in self._reader.tensors}
 
-    def _has(self, name: str) -> bool:
+    def _has_tensor(self, name: str) -> bool:
         return name in self._by_name
 
     def _has_any(self, endings: tuple[str, ...]) -> bool:
         return any(name.endswith(endings) for name in self._by_name)
 
     def _rows(self, name: str) -> int:
-        if not self._has(name):
-            raise lacking(self.path.name, name)
+        if not self._has_tensor(name):
+            raise missing_tensor(self.path.name, name)
         return int(self._by_name[name].shape[-1])
 
     def outline(self) -> Outline:
-        kind, given, more = self._described
+        kind, given, more = self._header_settings
         own = {name: ending for ending, names in SETTINGS.items() for name in names}
         try:
             config = FAMILIES[kind].our_config(given, **more)
@@ -294,18 +294,18 @@ class GGUF(ModelSource):
         }
         fields = {name: value for name, value in said.items() if value}
         named = Given(fields, given.kind, self.path.name)
-        named.only("attention.value_length", config.head_size)
-        named.only("attention.head_count_kv", config.key_heads)
-        named.only("expert_gating_func", 1)  # a softmax
+        named.allow_only("attention.value_length", config.head_size)
+        named.allow_only("attention.head_count_kv", config.key_heads)
+        named.allow_only("expert_gating_func", 1)  # a softmax
         known = given.read | {*" ".join(family.without_effect.values()).split()}
         named.read |= {name for name, theirs in SETTINGS.items() if known & {*theirs}}
         named.refuse_unread(WITHOUT_EFFECT)
 
-    def opened(self) -> Opened:
+    def describe_model(self) -> Opened:
         outline = self.outline()
         try:
             tokens = HeaderTokens(self._setting)
-            tokenizer, notes = fitted(tokens.tokenizer(), outline.config.vocab_size)
+            tokenizer, notes = fit_tokenizer(tokens.tokenizer(), outline.config.vocab_size)
             chat = tokens.chat()
         except ValueError as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
@@ -322,13 +322,13 @@ class GGUF(ModelSource):
             (*notes, f"Its weights are stored as {', '.join(kinds)}.", *unread),
             outline.licence,
             chat,
-            tokens.ends(),
+            tokens.end_tokens(),
         )
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
 
-        kind, given, _ = self._described
+        kind, given, _ = self._header_settings
         known = {name: number for number, name in MODEL_ARCH_NAMES.items()}
         names = get_tensor_name_map(known[self._setting("general.architecture")], config.n_layer)
         taken: set[str] = set()
@@ -345,11 +345,11 @@ class GGUF(ModelSource):
             ):
                 return torch.zeros(self._rows(f"{own.removesuffix('.bias')}.weight"))
             if own not in self._by_name:
-                raise lacking(self.path.name, own)
+                raise missing_tensor(self.path.name, own)
             taken.add(own)
             if expert is not None:
                 return self._of_expert(own, expert.number, config.n_expert)
-            return self._back(kind, own, self._tensor(own), config)
+            return self._undo_conversion(kind, own, self._tensor(own), config)
 
         yield from FAMILIES[kind].tensors(config, given, take)
         left = [name for name in sorted(self._by_name.keys() - taken) if not name.endswith(UNUSED)]
@@ -395,7 +395,7 @@ class GGUF(ModelSource):
                 ) from None
         return torch.from_numpy(values.reshape(shape).copy())
 
-    def _back(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
+    def _undo_conversion(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
         """The reverse of the changes that a converter to GGUF makes."""
         part = name.split(".")[-2]
         if part == "ffn_gate_inp_shexp":

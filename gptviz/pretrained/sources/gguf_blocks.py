@@ -30,7 +30,7 @@ class OpenFile:
         self._file = path.open("rb", buffering=0)
         self._lock = Lock()
 
-    def read(self, start: int, size: int) -> Tensor:
+    def read_bytes(self, start: int, size: int) -> Tensor:
         """Some bytes of it, [size] as uint8. An OSError if there are fewer, since the file was cut
         while it was open.
         """
@@ -85,7 +85,7 @@ class Blocks:
         """The numbers of a group."""
         return KINDS[self.kind].group
 
-    def read(self, rows: Tensor) -> Groups:
+    def read_rows(self, rows: Tensor) -> Groups:
         """Some rows, by their numbers."""
         data = self._blocks(rows)
         kind = KINDS[self.kind]
@@ -109,7 +109,7 @@ class Blocks:
         size = self.shape[1] // kind.numbers * kind.size
         first, last = (int(end) for end in rows.aminmax())
         if last - first < 4 * len(rows):  # as a rule neighbours, in another order
-            data = self.file.read(self.start + first * size, (last + 1 - first) * size).view(
+            data = self.file.read_bytes(self.start + first * size, (last + 1 - first) * size).view(
                 -1, size
             )
             if len(data) == len(rows) and bool((rows.diff() == 1).all()):
@@ -118,7 +118,7 @@ class Blocks:
                 data = data[rows - first]
         else:
             data = torch.cat(
-                [self.file.read(self.start + row * size, size) for row in rows.tolist()]
+                [self.file.read_bytes(self.start + row * size, size) for row in rows.tolist()]
             )
         return data.reshape(-1, kind.size)
 
@@ -138,7 +138,7 @@ def _bits(data: Tensor, shifts: range, mask: int) -> Tensor:
     return torch.stack([data >> shift & mask for shift in shifts], dim=-2)
 
 
-def _only(blocks: Tensor, times: int) -> tuple[Tensor, Tensor]:
+def _centred_scale(blocks: Tensor, times: int) -> tuple[Tensor, Tensor]:
     """One scale, at the beginning, of numbers from -times on."""
     d = _half(blocks[:, :2])
     return d, -times * d
@@ -197,11 +197,11 @@ def _scales_of_16(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 # As the format names them.
 KINDS = {
-    "Q4_0": Kind(32, 18, 4, _four_bits, partial(_only, times=8)),
+    "Q4_0": Kind(32, 18, 4, _four_bits, partial(_centred_scale, times=8)),
     "Q4_1": Kind(32, 20, 4, _four_bits, _with_least),
-    "Q5_0": Kind(32, 22, 5, _five_bits, partial(_only, times=16)),
+    "Q5_0": Kind(32, 22, 5, _five_bits, partial(_centred_scale, times=16)),
     "Q5_1": Kind(32, 24, 5, _five_bits, _with_least),
-    "Q8_0": Kind(32, 34, 8, _q8_0, partial(_only, times=128)),
+    "Q8_0": Kind(32, 34, 8, _q8_0, partial(_centred_scale, times=128)),
     "Q4_K": Kind(256, 144, 4, _q4_k, _scales_and_offsets),
     "Q5_K": Kind(256, 176, 5, _q5_k, _scales_and_offsets),
     "Q6_K": Kind(256, 210, 6, _q6_k, _scales_of_16, group=16),

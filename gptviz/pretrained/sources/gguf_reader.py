@@ -40,7 +40,7 @@ class Reader(GGUFReader):
             try:
                 super()._build_tensors(start_offs, [field])
             except ValueError as error:
-                raise ValueError(f"{title}: {_why(str(error), int(kind[0]))}") from None
+                raise ValueError(f"{title}: {_explain_error(str(error), int(kind[0]))}") from None
             tensors += self.tensors
             behind = int(self.tensors[0].data_offset) + int(self.tensors[0].n_bytes)
             end = -(-behind // int(self.alignment)) * int(self.alignment)
@@ -114,7 +114,7 @@ class Reader(GGUFReader):
         return texts
 
 
-def _why(error: str, kind: int) -> str:
+def _explain_error(error: str, kind: int) -> str:
     """What is wrong with a tensor, in the place of the library's words."""
     if "GGMLQuantizationType" in error:
         return f"there is no kind {kind} of numbers"

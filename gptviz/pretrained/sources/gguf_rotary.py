@@ -28,7 +28,7 @@ def llama3_rule(divisors: Floats, base: float) -> dict[str, Any]:
     """
     wavelengths = 2 * math.pi * base ** (np.arange(len(divisors)) / len(divisors))
     if not len(divisors) or not np.isfinite(divisors).all() or divisors.min() < 1:
-        raise _refused()
+        raise _refuse_scaling()
     factor = round(float(divisors.max()), 6)
     if factor == 1:
         return {"rope_type": "default", "rope_theta": base}
@@ -45,7 +45,7 @@ def llama3_rule(divisors: Floats, base: float) -> dict[str, Any]:
     if context < 1 or not np.allclose(
         _divisors(wavelengths, factor, context), divisors, rtol=1e-5, atol=0
     ):
-        raise _refused()
+        raise _refuse_scaling()
     return {
         "rope_type": "llama3",
         "rope_theta": base,
@@ -63,7 +63,7 @@ def _divisors(wavelengths: Floats, factor: float, context: int) -> Floats:
     return divisors
 
 
-def _refused() -> ImportRefusedError:
+def _refuse_scaling() -> ImportRefusedError:
     return ImportRefusedError(
         "its frequencies of rotary positions (rope_freqs.weight) do not follow the rule of Llama "
         "3.1, the only one gptviz has"

@@ -74,7 +74,7 @@ class HeaderTokens:
             )
         return kinds[kind]()
 
-    def _cut(self) -> Cut:
+    def _cut_settings(self) -> Cut:
         name = self._setting("tokenizer.ggml.pre")
         architecture = self._setting("general.architecture")
         if name is None and architecture in CUT_AS_GPT2:
@@ -92,14 +92,16 @@ class HeaderTokens:
         return CUTS[name]
 
     def _byte_pairs(self) -> Tokenizer:
-        cut = self._cut()
+        cut = self._cut_settings()
         kinds = self._list("tokenizer.ggml.token_type", int)
         special, whole = (
             [place for place, kind in enumerate(kinds[: len(self.tokens)]) if kind == wanted]
             for wanted in (PieceKind.CONTROL, PieceKind.USER_DEFINED)
         )
         merges = [merge for merge in self._list("tokenizer.ggml.merges", str) if merge != NO_MERGE]
-        return self._framed(byte_pairs(self.tokens, merges, special, whole, cut), start=cut.start)
+        return self._frame_tokenizer(
+            byte_pairs(self.tokens, merges, special, whole, cut), start=cut.start
+        )
 
     def _sentencepiece(self) -> Tokenizer:
         space_before = self._setting("tokenizer.ggml.add_space_prefix")
@@ -109,9 +111,9 @@ class HeaderTokens:
             self._list("tokenizer.ggml.token_type", int),
             space_before=SpaceBefore.NOTHING if space_before is False else SpaceBefore.EVERY_PART,
         )
-        return self._framed(from_pieces(pieces), start=True)
+        return self._frame_tokenizer(from_pieces(pieces), start=True)
 
-    def _framed(self, tokenizer: BPETokenizer, *, start: bool) -> Tokenizer:
+    def _frame_tokenizer(self, tokenizer: BPETokenizer, *, start: bool) -> Tokenizer:
         """The tokenizer with the tokens that the header puts before and after a text; `start` is
         the default for the first.
         """
@@ -126,11 +128,11 @@ class HeaderTokens:
             after = None
         if before is None and after is None:
             return tokenizer
-        return tokenizer.framed(
+        return tokenizer.with_frame(
             [] if before is None else [before], [] if after is None else [after]
         )
 
-    def ends(self) -> tuple[int, ...]:
+    def end_tokens(self) -> tuple[int, ...]:
         """The tokens that end a text."""
         ends = (self._id(name) for name in ENDS)
         return tuple(dict.fromkeys(place for place in ends if place is not None))

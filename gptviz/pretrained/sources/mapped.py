@@ -17,11 +17,11 @@ from gptviz.text import Tokenizer, from_json
 
 from ..families import ImportRefusedError
 from .characters import characters_near, of_characters
-from .drafting import Draft, drafted, grouped_shapes
+from .drafting import Draft, draft_mapping, grouped_shapes
 from .folder import MOST_VALUES
 from .folder_tokens import LONGEST_TOKENIZER, FolderTokens
 from .mapping import MatchRow, Shape, TensorMap, complaint, mapping_of, match_rows
-from .source import ModelSource, Opened, Outline, fitted
+from .source import ModelSource, Opened, Outline, fit_tokenizer
 from .tensors import SafetensorsFile, TorchFile, reading
 
 SUFFIXES = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
@@ -46,7 +46,7 @@ class Examined:
         if self.draft is None:
             unknown = {}
         else:
-            unknown = {"unknown": self.draft.unknown}
+            unknown = {"unknown": self.draft.unknown_fields}
         tensors = [{"name": name, "shape": list(shape)} for name, shape in self.shapes]
         return {
             "tensors": tensors,
@@ -58,7 +58,7 @@ class Examined:
     def lines(self) -> list[str]:
         """The text for a terminal: the comparison, or the tensors and the draft."""
         if self.draft is None:
-            return [f"{row.state:<16} {row.count:>4} ×  {_described(row)}" for row in self.rows]
+            return [f"{row.state:<16} {row.count:>4} ×  {_describe_row(row)}" for row in self.rows]
         told = [f"  {name}  {list(shape)}" for name, shape in self.shapes]
         mapping = self.draft.text.rstrip("\n").split("\n")
         return [
@@ -70,7 +70,7 @@ class Examined:
         ]
 
 
-def _described(row: MatchRow) -> str:
+def _describe_row(row: MatchRow) -> str:
     """A row of the comparison, without its state and number."""
     if len(row.theirs) < 4:
         theirs = " + ".join(row.theirs)
@@ -92,7 +92,7 @@ class Mapped(ModelSource):
     takes = ("mapping", "set")
 
     @classmethod
-    def fits(cls, path: Path) -> bool:
+    def recognises_path(cls, path: Path) -> bool:
         return path.suffix in SUFFIXES and path.is_file()
 
     def files(self) -> list[Path]:
@@ -115,7 +115,7 @@ class Mapped(ModelSource):
         """A mapping guessed from the names and shapes of the tensors, with the fields that were
         given.
         """
-        draft = drafted(self.shapes, self._file.same)
+        draft = draft_mapping(self.shapes, self._file.is_same)
         draft.config |= self.additions.get("set", {})
         return draft
 
@@ -134,7 +134,7 @@ class Mapped(ModelSource):
         """Which tensors match the mapping, and which do not."""
         return match_rows(self.mapping, self.shapes)
 
-    def examined(self) -> Examined:
+    def examine_tensors(self) -> Examined:
         """The tensors of the file, compared with the mapping, or with a draft of one."""
         has_mapping = "mapping" in self.additions
         rows = tuple(self.rows()) if has_mapping else ()
@@ -145,11 +145,11 @@ class Mapped(ModelSource):
     def outline(self) -> Outline:
         return Outline("a model with a mapping", self.mapping.config)
 
-    def opened(self) -> Opened:
+    def describe_model(self) -> Opened:
         outline = self.outline()
         if problem := complaint(self.rows()):
             raise ImportRefusedError(f"{self.path.name} does not match its mapping: {problem}")
-        tokenizer, notes = fitted(self._tokenizer(), outline.config.vocab_size)
+        tokenizer, notes = fit_tokenizer(self._tokenizer(), outline.config.vocab_size)
         return Opened(outline.family, outline.config, tokenizer, notes)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
@@ -157,7 +157,7 @@ class Mapped(ModelSource):
             raise ImportRefusedError(f"{self.path.name} does not match its mapping: {problem}")
         for name in parameter_shapes(self.mapping.config):
             with reading(self.path):
-                made = self.mapping.made(name, self._file.tensor)
+                made = self.mapping.make_parameter(name, self._file.tensor)
             yield name, made
 
     def _tokenizer(self) -> Tokenizer | None:

@@ -53,7 +53,7 @@ class TensorRecipe:
     by_head: bool = False
     plus_one: bool = False  #: whether they hold a gain's distance from 1
 
-    def made(self, block: str, take: Take, config: Config) -> Tensor:
+    def make_parameter(self, block: str, take: Take, config: Config) -> Tensor:
         """The parameter of the block with this number."""
         parts = [self._part(take(name.replace(BLOCK, block))) for name in self.stack]
         made = parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -92,13 +92,13 @@ class TensorMap:
     #: another one
     characters: str | None = None
 
-    def made(self, ours: str, take: Take) -> Tensor:
+    def make_parameter(self, ours: str, take: Take) -> Tensor:
         """The parameter of ours with this name."""
         pattern, block = pattern_of(ours)
         recipe = self.recipes.get(ours) or self.recipes.get(pattern)
         if recipe is None:
             raise ImportRefusedError(f"the mapping has no line for {pattern}")
-        made = recipe.made(block, take, self.config)
+        made = recipe.make_parameter(block, take, self.config)
         expected = parameter_shapes(self.config).get(ours, ())
         # its axis in front was taken for that of a batch
         if expected[:1] == (1,) and tuple(made.shape) == expected[1:]:
@@ -161,7 +161,7 @@ def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow
         shape_given: Shape | None = None
         state: MatchState = "missing"
         try:
-            shape_given = tuple(mapping.made(ours, take).shape)
+            shape_given = tuple(mapping.make_parameter(ours, take).shape)
             state = "matched" if shape_given == shape else "wrong shape"
         except ImportRefusedError:
             pass
@@ -183,7 +183,7 @@ def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow
         if len(name) <= LONGEST_NAME and any(pattern.fullmatch(name) for pattern in ignored)
     }
     left = [name for name in shapes if name not in taken | matched]
-    rows += [MatchRow("left over", "", (numbered(name),), shapes[name], None) for name in left]
+    rows += [MatchRow("left over", "", (number_free(name),), shapes[name], None) for name in left]
     # what is the same in all blocks once
     return [replace(row, count=count) for row, count in Counter(rows).items()]
 
@@ -218,7 +218,7 @@ def pattern_of(ours: str) -> tuple[str, str]:
     return (f"blocks.{BLOCK}.{ours[match.end() :]}", match[1])
 
 
-def numbered(name: str) -> str:
+def number_free(name: str) -> str:
     """A name of theirs with {} for its first number, which is usually that of the block."""
     return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1)
 

@@ -25,11 +25,11 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import Given, ImportRefusedError
-from ..families.base import MISMATCHED, ShapeError, in_order, lacking
+from ..families.base import MISMATCHED, ShapeError, in_order, missing_tensor
 from ..given import without_place
 from .folder import LONGEST_CONFIG
 from .nanochat_tokens import ASSISTANT_END, chat, tokenizer_near
-from .source import ModelSource, Opened, Outline, fitted
+from .source import ModelSource, Opened, Outline, fit_tokenizer
 from .tensors import reading, state_dict
 
 TITLE = "nanochat"
@@ -90,7 +90,7 @@ class NanoChat(ModelSource):
     kind = "nanochat"
 
     @classmethod
-    def fits(cls, path: Path) -> bool:
+    def recognises_path(cls, path: Path) -> bool:
         return _weights_at(path) is not None
 
     @cached_property
@@ -149,15 +149,15 @@ class NanoChat(ModelSource):
         return Outline(TITLE, config)
 
     def _config(self, given: Given, version: Version) -> Config:
-        width = given.ours("d_model", "n_embd")
-        heads = given.ours("n_head", "n_head")
-        keys = given.ours("n_kv_head", "n_kv_head", heads)
-        context = given.ours("context_length", "sequence_len")
-        n_layer = given.ours("n_layer", "n_layer")
+        width = given.our_number("d_model", "n_embd")
+        heads = given.our_number("n_head", "n_head")
+        keys = given.our_number("n_kv_head", "n_kv_head", heads)
+        context = given.our_number("context_length", "sequence_len")
+        n_layer = given.our_number("n_layer", "n_layer")
         window = version.window(context) + 1  # with its own token
         blocks = _windows(given, n_layer)
         return Config(
-            vocab_size=given.ours("vocab_size", "vocab_size"),
+            vocab_size=given.our_number("vocab_size", "vocab_size"),
             context_length=context,
             d_model=width,
             n_layer=n_layer,
@@ -187,12 +187,12 @@ class NanoChat(ModelSource):
             mlp_bias=False,
         )
 
-    def opened(self) -> Opened:
+    def describe_model(self) -> Opened:
         outline = self.outline()
         # Its tensors come first, to refuse a version that is not opened here, and a file that could
         # run code.
         words = tokenizer_near(self._file) if self._tensors else None
-        tokenizer, notes = fitted(words, outline.config.vocab_size, "tokenizer.pkl")
+        tokenizer, notes = fit_tokenizer(words, outline.config.vocab_size, "tokenizer.pkl")
         notes = (*notes, *filter(None, [self._version.note]))
         if words is None:
             return Opened(outline.family, outline.config, tokenizer, notes)
@@ -216,7 +216,7 @@ class NanoChat(ModelSource):
 
         def take(name: str) -> Tensor:
             if name not in left:
-                raise lacking(self._file.name, name)
+                raise missing_tensor(self._file.name, name)
             return left.pop(name)
 
         for ours, theirs in _names(config):
@@ -230,7 +230,7 @@ class NanoChat(ModelSource):
             elif ours in ("embed.weight", "head.unembed.weight"):
                 yield ours, tensors[0][: config.vocab_size]  # filled up to a multiple of 64
             elif ours.endswith("attention.qkv.weight"):
-                yield ours, _stacked(tensors, theirs, config)
+                yield ours, _stack_heads(tensors, theirs, config)
             else:
                 yield ours, tensors[0]
         if left:
@@ -296,7 +296,7 @@ def _windows(given: Given, n_layer: int) -> str:
     return "".join([*letters[:-1], "f"])
 
 
-def _stacked(tensors: list[Tensor], names: tuple[str, ...], config: Config) -> Tensor:
+def _stack_heads(tensors: list[Tensor], names: tuple[str, ...], config: Config) -> Tensor:
     """Queries, keys and values in one matrix. There the pairs of a head are turned the other way
     round, which is the same as the second half of its numbers before the first.
     """

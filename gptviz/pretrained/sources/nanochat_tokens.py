@@ -97,16 +97,18 @@ def _of_tables(tables: Any) -> BPETokenizer:
         raise ValueError("the numbers of its tokens do not run from 0 on")
     merges = []
     for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
-        if len(token) > 1 and (pair := _halves(token, rank, ranks)) is not None:
+        if len(token) > 1 and (pair := _merged_halves(token, rank, ranks)) is not None:
             merges.append(" ".join("".join(letters[byte] for byte in half) for half in pair))
     tokens = [written[place] for place in range(len(written))]
     made = byte_pairs(tokens, merges, sorted(special.values()), [], Cut(pattern))
     if BEGIN not in special:
         return made
-    return made.framed([special[BEGIN]])
+    return made.with_frame([special[BEGIN]])
 
 
-def _halves(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> tuple[bytes, bytes] | None:
+def _merged_halves(
+    token: bytes, rank: int, ranks: Mapping[bytes, int]
+) -> tuple[bytes, bytes] | None:
     """The two tokens that are merged into this one: what its bytes become by all merges of a lower
     rank.
     """

@@ -19,13 +19,13 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import FAMILIES, Given, ImportRefusedError
-from ..families.base import lacking
+from ..families.base import missing_tensor
 from ..families.expressing import Expressed, NotExpressibleError, differences, fields_in_words
 from ..given import WithoutEffect, without_place
 from .characters import characters_near
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
-from .source import ModelSource, Opened, Outline, fitted
+from .source import ModelSource, Opened, Outline, fit_tokenizer
 from .tensors import load_pickle, reading, state_dict
 
 SUFFIXES = (".pt", ".pth")
@@ -82,7 +82,7 @@ class _OfGPT2(ModelSource):
         return {name: value for name, value in tensors.items() if not name.endswith(MASKS)}
 
     @cached_property
-    def _given(self) -> Given:
+    def _given_fields(self) -> Given:
         return _as_gpt2(
             self._settings,
             self.title,
@@ -97,18 +97,20 @@ class _OfGPT2(ModelSource):
         return self.tied and (embedding is None or other is None or torch.equal(embedding, other))
 
     def outline(self) -> Outline:
-        with self._given.refusing():
+        with self._given_fields.refusing():
             config = _config(
-                self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors
+                self._given_fields,
+                self._settings,
+                biased="transformer.h.0.ln_1.bias" in self._tensors,
             )
-        self._given.refuse_unread(WITHOUT_EFFECT)
+        self._given_fields.refuse_unread(WITHOUT_EFFECT)
         return Outline(self.title, config)
 
-    def opened(self) -> Opened:
+    def describe_model(self) -> Opened:
         outline = self.outline()
         characters = characters_near(self.path)
         others = FolderTokens(self.path.parent)
-        tokenizer, notes = fitted(
+        tokenizer, notes = fit_tokenizer(
             characters or others.tokenizer(), outline.config.vocab_size, others.file or "meta.pkl"
         )
         return Opened(outline.family, outline.config, tokenizer, notes)
@@ -120,15 +122,15 @@ class _OfGPT2(ModelSource):
 
         def take(name: str) -> Tensor:
             if name not in left:
-                raise lacking(self.path.name, name)
-            return _turned(name, left.pop(name))
+                raise missing_tensor(self.path.name, name)
+            return _transpose_tensor(name, left.pop(name))
 
-        yield from FAMILIES["gpt2"].tensors(config, self._given, take)
+        yield from FAMILIES["gpt2"].tensors(config, self._given_fields, take)
         if left:
             raise without_place(self.path.name, list(left), f"a {self.title} model")
 
     def origin(self, config: Config, parameter: str) -> str:
-        return super().origin(config, FAMILIES["gpt2"].theirs(parameter)[0])
+        return super().origin(config, FAMILIES["gpt2"].their_names(parameter)[0])
 
 
 def _content_at(path: Path) -> Any:
@@ -147,7 +149,7 @@ class NanoGPT(_OfGPT2):
     activation = "gelu"  # nanoGPT uses torch's GELU, which is exact
 
     @classmethod
-    def fits(cls, path: Path) -> bool:
+    def recognises_path(cls, path: Path) -> bool:
         content = _content_at(path)
         if isinstance(content, dict):
             settings = content.get("model_args")
@@ -174,7 +176,7 @@ class MinGPT(_OfGPT2):
     activation = "gelu_new"
 
     @classmethod
-    def fits(cls, path: Path) -> bool:
+    def recognises_path(cls, path: Path) -> bool:
         content = _content_at(path)
         if not isinstance(content, dict) or not all(
             isinstance(value, Tensor) for value in content.values()
@@ -268,7 +270,7 @@ def _config(given: Given, settings: Mapping[str, Any], *, biased: bool) -> Confi
         )
 
 
-def _turned(name: str, tensor: Tensor) -> Tensor:
+def _transpose_tensor(name: str, tensor: Tensor) -> Tensor:
     """The tensor as in GPT-2's files, which have these matrices as [in, out], nanoGPT's as [out,
     in].
     """
@@ -308,6 +310,9 @@ def checkpoint(
     """The parts of nanoGPT's `ckpt.pt` that its `sample.py` reads; `about` is the rest, as
     `train.py` writes it.
     """
-    tensors = {name: _turned(name, tensor).contiguous() for name, tensor in model.tensors(weights)}
+    tensors = {
+        name: _transpose_tensor(name, tensor).contiguous()
+        for name, tensor in model.tensors(weights)
+    }
     tensors["lm_head.weight"] = tensors["transformer.wte.weight"]
     return {"model": tensors, "model_args": dict(model.fields), **about}

@@ -69,7 +69,7 @@ class ModelSource(ABC):
 
     @classmethod
     @abstractmethod
-    def fits(cls, path: Path) -> bool:
+    def recognises_path(cls, path: Path) -> bool:
         """Whether the folder or file at this path looks like such a source."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class ModelSource(ABC):
         """The description of the model in the header of the source."""
 
     @abstractmethod
-    def opened(self) -> Opened:
+    def describe_model(self) -> Opened:
         """The description of the model in the source.
 
         Raises:
@@ -121,7 +121,7 @@ def number_bytes(size: int, numbers: int, precision: str | None) -> int:
     return type_in_memory(stored, precision).itemsize
 
 
-def fitted(
+def fit_tokenizer(
     tokenizer: Tokenizer | None, size: int, file: str = ""
 ) -> tuple[Tokenizer, tuple[str, ...]]:
     """A tokenizer with exactly `size` tokens, and notes about it; without one, the ids themselves

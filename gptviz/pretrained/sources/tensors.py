@@ -20,7 +20,7 @@ from gptviz.machine.errors import reason_of
 from gptviz.machine.lines import lines_of
 
 from ..families import ImportRefusedError
-from ..families.base import lacking
+from ..families.base import missing_tensor
 
 LONGEST_INDEX = 16 * 2**20  # bytes
 MOST_NAMES = 500_000
@@ -57,7 +57,7 @@ class TensorFile(Protocol):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of all tensors; none is read."""
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         """Whether two tensors are the same one, stored once."""
 
 
@@ -77,7 +77,7 @@ class SafetensorsFile:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: tuple(self.file.get_slice(name).get_shape()) for name in self.names()}
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         """Never: each tensor of such a file is stored separately."""
         return False
 
@@ -97,7 +97,7 @@ class TorchFile:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         """Whether two tensors have the same memory and shape."""
         first = self.tensors[one]
         second = self.tensors[other]
@@ -111,14 +111,14 @@ def load_pickle(path: Path) -> Any:
     with reading(path):
         require_regular(path)
         try:
-            return _loaded(path)
+            return _load_file(path)
         except (pickle.UnpicklingError, OSError, MemoryError):
             raise
         except Exception as error:  # with a damaged file torch's reader can raise any error
             raise ValueError(error) from None
 
 
-def _loaded(path: Path) -> Any:
+def _load_file(path: Path) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except RuntimeError as error:
@@ -228,44 +228,44 @@ class Tensors:
         """The tensor of this name, in the type it is stored in; in the file it may have another
         name: see `names_in_files`.
         """
-        known = self._known(name)
+        known = self._known_name(name)
         if known is None:
-            raise lacking(", ".join(path.name for path in self.files[:3]), name)
+            raise missing_tensor(", ".join(path.name for path in self.files[:3]), name)
         self._taken.add(known)
-        return self._read(known)
+        return self._read_tensor(known)
 
-    def _known(self, name: str) -> str | None:
+    def _known_name(self, name: str) -> str | None:
         return next((stored for stored in names_in_files(name) if stored in self._where), None)
 
-    def _read(self, known: str) -> Tensor:
+    def _read_tensor(self, known: str) -> Tensor:
         path, file = self._where[known]
         with reading(path):
             return file.tensor(known)
 
-    def has(self, *names: str) -> bool:
+    def has_tensors(self, *names: str) -> bool:
         """Whether there are names, and a tensor of each."""
-        return bool(names) and None not in map(self._known, names)
+        return bool(names) and None not in map(self._known_name, names)
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         """Whether two tensors that are there hold the same numbers in the same shape; neither
         counts as taken.
         """
         return torch.equal(
             *(
-                self._read(known)
+                self._read_tensor(known)
                 for name in (one, other)
-                if (known := self._known(name)) is not None
+                if (known := self._known_name(name)) is not None
             )
         )
 
-    def found(self, name: str) -> str:
+    def find_tensor(self, name: str) -> str:
         """The file that has the tensor of this name, and the tensor's name there, for messages."""
-        known = self._known(name)
+        known = self._known_name(name)
         if known is None:
             return name
         return f"{self._where[known][0].name}: {known}"
 
-    def left(self) -> list[str]:
+    def unused_names(self) -> list[str]:
         """The names of tensors that were not taken."""
         return sorted(self._where.keys() - self._taken)
 

@@ -59,7 +59,7 @@ _COMPUTED = {
 }
 
 
-def lacks(folder: Path) -> str:
+def missing_feature(folder: Path) -> str:
     """What the browser's forward pass lacks for the model in `folder`, in a few words; empty where
     it has all parts.
     """

@@ -19,8 +19,8 @@ from gptviz.language_model.core import end_tokens
 from gptviz.language_model.writing import sequence_length
 from gptviz.runs import checkpoints
 
-from ..page_file import filled, handed, inert
-from . import HERE, lacks
+from ..page_file import escape_data, fill_template, hand_over
+from . import HERE, missing_feature
 
 NAME = "try"
 MODELS = "models"
@@ -68,9 +68,13 @@ class LivePage:
     usual: str  #: the model that a page of the app is about where its address names none
 
     @cached_property
-    def missing(self) -> dict[str, str]:
+    def missing_features(self) -> dict[str, str]:
         """The models that a browser cannot compute, and what they lack."""
-        return {name: found for name in self.prompts if (found := lacks(checkpoints.find(name)))}
+        return {
+            name: found
+            for name in self.prompts
+            if (found := missing_feature(checkpoints.find(name)))
+        }
 
     def address(self, page: str, query: Mapping[str, str]) -> str:
         """The address, as seen from a file beside it, at which it shows what a page of the app
@@ -80,7 +84,7 @@ class LivePage:
         if (
             page not in VIEWS
             or model not in self.prompts
-            or model in self.missing
+            or model in self.missing_features
             or not query.keys() <= _KEYS
         ):
             return ""
@@ -91,17 +95,22 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
     """Write the page and its models into `folder`; `shared` is the folder with the `SCRIPTS` of
     views. An OSError if it fails.
     """
-    prompts = {name: prompt for name, prompt in page.prompts.items() if name not in page.missing}
+    prompts = {
+        name: prompt for name, prompt in page.prompts.items() if name not in page.missing_features
+    }
     (folder / MODELS).mkdir(exist_ok=True)
     for name in prompts:
         (folder / MODELS / f"{name}.js").write_text(
-            handed(f"model-{name}", json.dumps(_files(name))), encoding="utf-8"
+            hand_over(f"model-{name}", json.dumps(_files(name))), encoding="utf-8"
         )
-    left = ", ".join(f"{name} ({why})" for name, why in page.missing.items())
+    left = ", ".join(f"{name} ({why})" for name, why in page.missing_features.items())
     views = {name: {"view": view, "caption": page.captions[name]} for name, view in VIEWS.items()}
     about = {"models": prompts, "views": views, "keys": sorted(_KEYS), "app": APP}
-    data = {"about": json.dumps(about), "worker": json.dumps(modules.joined(HERE / "worker.js"))}
-    text = filled(
+    data = {
+        "about": json.dumps(about),
+        "worker": json.dumps(modules.join_modules(HERE / "worker.js")),
+    }
+    text = fill_template(
         HERE / "try.html",
         options="".join(f"<option>{escape(name)}</option>" for name in prompts),
         buttons="".join(
@@ -111,11 +120,11 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
         scripts="\n".join(
             [
                 *(
-                    f'<script type="application/json" id="{name}">{inert(text)}</script>'
+                    f'<script type="application/json" id="{name}">{escape_data(text)}</script>'
                     for name, text in data.items()
                 ),
                 *(f'<script src="{shared}/{name}.js"></script>' for name in SCRIPTS),
-                f'<script type="module">{modules.joined(HERE / "try.js")}</script>',
+                f'<script type="module">{modules.join_modules(HERE / "try.js")}</script>',
             ]
         ),
     )

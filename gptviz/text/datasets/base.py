@@ -106,7 +106,7 @@ class Task(ABC):
         }
 
     @property
-    def whole(self) -> int | None:
+    def sequence_length(self) -> int | None:
         """How many tokens each sequence has; None where a token ends it, so that some are shorter."""
         if self.end is None:
             return self.length
@@ -171,7 +171,7 @@ class Task(ABC):
         """
         return self.examples(count, validation_rng(seed))
 
-    def learned(self) -> Examples | None:
+    def all_learned(self) -> Examples | None:
         """All sequences that it trains on, each once, if they are so few that they come again and
         again; else None.
         """

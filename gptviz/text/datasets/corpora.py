@@ -91,7 +91,7 @@ def corpora() -> tuple[NamedCorpus, ...]:
             "tiny-shakespeare",
             "40,000 lines of Shakespeare, 1,115,394 characters: fetched once (1.1 MB), then "
             "offline",
-            _cached(_TINY_SHAKESPEARE).is_file(),
+            _cache_path(_TINY_SHAKESPEARE).is_file(),
             tiny_shakespeare,
         ),
     )
@@ -166,7 +166,7 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
     CorpusUnavailableError if it is not in the cache and may not be fetched, the network cannot be
     reached in time, or the text that comes does not have the known SHA-256.
     """
-    cached = _cached(_TINY_SHAKESPEARE)
+    cached = _cache_path(_TINY_SHAKESPEARE)
     data = _cached_bytes(cached)
     if not _is_tiny_shakespeare(data):
         if not fetch:
@@ -184,7 +184,7 @@ def remember(corpus: Corpus) -> None:
     """Keep a copy of the text, found again by its SHA-256: a run that is resumed later must read
     the same text.
     """
-    path = _cached(f"{corpus.sha256}.txt")
+    path = _cache_path(f"{corpus.sha256}.txt")
     if not path.is_file():
         _cache(path, corpus.text.encode("utf-8", "surrogatepass"))
 
@@ -194,7 +194,7 @@ def recall(name: str, sha256: str) -> Corpus:
     `CorpusUnavailableError` if there is neither.
     """
     if re.fullmatch("[0-9a-f]{64}", sha256):
-        data = _cached_bytes(_cached(f"{sha256}.txt"))
+        data = _cached_bytes(_cache_path(f"{sha256}.txt"))
     else:
         data = b""
     if data and hashlib.sha256(data).hexdigest() == sha256:
@@ -233,7 +233,7 @@ def _utf8_text(data: bytes, file: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _cached(name: str) -> Path:
+def _cache_path(name: str) -> Path:
     """Where a copy of a corpus is kept."""
     return home() / "corpora" / name
 
@@ -247,7 +247,7 @@ def _no_shakespeare(reason: str) -> CorpusUnavailableError:
     return CorpusUnavailableError(
         f"Tiny Shakespeare, the text that this needs, is not here: {reason}{end} Get it where "
         "there is a network, from "
-        f"{TINY_SHAKESPEARE_ADDRESS}, and put it here as {_cached(_TINY_SHAKESPEARE)}; or name "
+        f"{TINY_SHAKESPEARE_ADDRESS}, and put it here as {_cache_path(_TINY_SHAKESPEARE)}; or name "
         "another text: "
         "python-reference, a file of yours, or a task that generates its text"
     )

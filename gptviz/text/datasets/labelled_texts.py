@@ -77,7 +77,7 @@ class LabelledTexts:
             raise ValueError(f"“{name}” does not hold texts with labels")
         return cls(name, texts, labels, names)
 
-    def only(self, rows: Iterable[int]) -> "LabelledTexts":
+    def select_rows(self, rows: Iterable[int]) -> "LabelledTexts":
         """The texts of these rows, under the same names."""
         rows = tuple(rows)
         return LabelledTexts(
@@ -87,7 +87,7 @@ class LabelledTexts:
             self.names,
         )
 
-    def under(self, names: Sequence[str]) -> "LabelledTexts":
+    def renumber_labels(self, names: Sequence[str]) -> "LabelledTexts":
         """The same texts, their labels numbered as in `names`; a ValueError if one is not among
         these.
         """
@@ -115,12 +115,12 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
     place = Path(path)
     if place.is_dir():
         return _folder(place)
-    return _labelled(read_corpus(place).text, place.stem, str(place))
+    return _read_labelled(read_corpus(place).text, place.stem, str(place))
 
 
 def labelled_of(data: bytes, name: str) -> LabelledTexts:
     """The content of a CSV file called `name`, read as `read_labelled` reads it."""
-    return _labelled(corpus_of(data, name).text, Path(name).stem, f"“{name}”")
+    return _read_labelled(corpus_of(data, name).text, Path(name).stem, f"“{name}”")
 
 
 def texts_of(data: bytes, name: str) -> list[str]:
@@ -151,7 +151,7 @@ def _folder(folder: Path) -> LabelledTexts:
     return _with_names(pairs, folder.absolute().name, str(folder))
 
 
-def _labelled(content: str, name: str, file: str) -> LabelledTexts:
+def _read_labelled(content: str, name: str, file: str) -> LabelledTexts:
     return _with_names(
         [(text, label) for text, label in _rows(content, file, "text", "label")], name, file
     )
@@ -305,16 +305,16 @@ def _opinion(positive: bool, denies: bool, rng: np.random.Generator) -> str:
     agreeing, opposite = (_GOOD, _BAD) if positive else (_BAD, _GOOD)
     one, other = (_THINGS[i] for i in rng.choice(len(_THINGS), size=2, replace=False))
     clauses = [
-        f"the {one} was {_any(_DENIALS, rng)} {_any(opposite, rng)}"
+        f"the {one} was {_any_word(_DENIALS, rng)} {_any_word(opposite, rng)}"
         if denies
-        else _affirmed(one, agreeing, rng),
-        _affirmed(other, agreeing, rng),
+        else _affirm_thing(one, agreeing, rng),
+        _affirm_thing(other, agreeing, rng),
     ]
     return " and ".join(clauses if rng.integers(2) else clauses[::-1])
 
 
-def _affirmed(thing: str, words: Sequence[str], rng: np.random.Generator) -> str:
-    return f"the {thing} was {_any(_AFFIRMATIONS, rng)} {_any(words, rng)}"
+def _affirm_thing(thing: str, words: Sequence[str], rng: np.random.Generator) -> str:
+    return f"the {thing} was {_any_word(_AFFIRMATIONS, rng)} {_any_word(words, rng)}"
 
 
 # how good something is, by what stands before the adjective, and with which adjectives
@@ -343,11 +343,14 @@ def starred_opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
     labels = (rng.permutation(count) % 5).tolist()
     names = ("1", "2", "3", "4", "5")
     return LabelledTexts(
-        "stars", tuple(_starred(names[label], rng) for label in labels), tuple(labels), names
+        "stars",
+        tuple(_starred_opinion(names[label], rng) for label in labels),
+        tuple(labels),
+        names,
     )
 
 
-def _starred(stars: str, rng: np.random.Generator) -> str:
+def _starred_opinion(stars: str, rng: np.random.Generator) -> str:
     """One opinion with this number of stars."""
     neighbours = {"1": "2", "2": "1", "4": "5", "5": "4"}
     if stars == "3":
@@ -358,13 +361,13 @@ def _starred(stars: str, rng: np.random.Generator) -> str:
         kinds = (stars, neighbours[stars])
     one, other = (_THINGS[i] for i in rng.choice(len(_THINGS), size=2, replace=False))
     clauses = [
-        f"the {thing} was {_any(_STARS[kind][0], rng)} {_any(_STARS[kind][1], rng)}"
+        f"the {thing} was {_any_word(_STARS[kind][0], rng)} {_any_word(_STARS[kind][1], rng)}"
         for thing, kind in zip((one, other), kinds, strict=True)
     ]
     return " and ".join(clauses if rng.integers(2) else clauses[::-1])
 
 
-def _any(words: Sequence[str], rng: np.random.Generator) -> str:
+def _any_word(words: Sequence[str], rng: np.random.Generator) -> str:
     return words[int(rng.integers(len(words)))]
 
 

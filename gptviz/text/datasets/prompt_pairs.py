@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
 from typing import Final
 
-from .tables import SEPARATORS, below_header, guarded, table_rows
+from .tables import SEPARATORS, below_header, guard_cell, table_rows
 
 COLUMNS: Final = ("clean", "corrupted", "right", "wrong")
 BAR: Final = "|"
@@ -82,5 +82,5 @@ def as_csv(rows: Iterable[PromptRow]) -> str:
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
     table.writerow(COLUMNS)
-    table.writerows([guarded(cell) for cell in astuple(row)[: len(COLUMNS)]] for row in rows)
+    table.writerows([guard_cell(cell) for cell in astuple(row)[: len(COLUMNS)]] for row in rows)
     return written.getvalue()

@@ -24,20 +24,20 @@ class SeparatedTable(Generic[Row]):
     problem: ValueError | None  #: the error in that row, or None if all can be read
 
 
-def guarded(text: str) -> str:
+def guard_cell(text: str) -> str:
     """A text as a cell of CSV: one that begins like a formula (=, +, -, @, tab or newline) gets an
     apostrophe before it.
 
     Otherwise a spreadsheet computes it, which may fetch an address or start a program. White space
-    and apostrophes before the sign do not count, so that `unguarded` returns every text.
+    and apostrophes before the sign do not count, so that `unguard_cell` returns every text.
     """
     if _FORMULA.match(text):
         return f"'{text}"
     return text
 
 
-def unguarded(cell: str) -> str:
-    """The text from which `guarded` made this cell."""
+def unguard_cell(cell: str) -> str:
+    """The text from which `guard_cell` made this cell."""
     if cell.startswith("'") and _FORMULA.match(cell):
         return cell[1:]
     return cell
@@ -92,7 +92,7 @@ def below_header(
                 f"{file}, line {line}: two columns are called {name!r:.80}: rename one of them"
             )
 
-    def below() -> Iterator[tuple[int, list[str]]]:
+    def rows_below() -> Iterator[tuple[int, list[str]]]:
         for line, cells in rows:
             if [cell.lower() for cell in cells] == names:
                 raise ValueError(
@@ -101,7 +101,7 @@ def below_header(
                 )
             yield line, cells
 
-    return names, below()
+    return names, rows_below()
 
 
 def table_rows(
@@ -111,7 +111,7 @@ def table_rows(
     white space around them.
 
     If `quoted`, a cell in quotation marks may contain separators, and an apostrophe may guard it
-    (see `guarded`); else both are characters like any other. A ValueError names the `file`, the
+    (see `guard_cell`); else both are characters like any other. A ValueError names the `file`, the
     line that cannot be read, and what to do.
     """
     lines = io.StringIO(content, newline="")
@@ -123,7 +123,7 @@ def table_rows(
     )
     try:
         for row in reader:
-            cells = [unguarded(cell.strip()) if quoted else cell.strip() for cell in row]
+            cells = [unguard_cell(cell.strip()) if quoted else cell.strip() for cell in row]
             if any(cells):
                 yield reader.line_num, cells
     except csv.Error as error:

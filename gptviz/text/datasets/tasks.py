@@ -114,11 +114,11 @@ class Addition(Task):
 
     def examples(self, count: int, rng: Generator) -> Examples:
         """Problems that are not held out, all equally probable. Only the answer counts."""
-        return self._solved(self._problems(count, rng, held_out=False))
+        return self._solve_problems(self._problems(count, rng, held_out=False))
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """Problems that are never trained on, all equally probable; with few digits they repeat."""
-        return self._solved(self._problems(count, validation_rng(seed), held_out=True))
+        return self._solve_problems(self._problems(count, validation_rng(seed), held_out=True))
 
     def token_labels(self, ids: Ids) -> dict[str, Ids]:
         """The carry: whether 1 is carried into the next digit of the sum, at the token from which
@@ -161,7 +161,7 @@ class Addition(Task):
             wrong = wrong[self.holds_out(*numbers[:, wrong]) != held_out]
         return numbers
 
-    def _solved(self, numbers: Ids) -> Examples:
+    def _solve_problems(self, numbers: Ids) -> Examples:
         """The problems [2, count] as sequences with their answers."""
         plus, zero, equals = self.tokenizer.encode("+0=").ids
         a, b = zero + _digits(numbers, self.digits)[:, :, ::-1]  # [count, digits] each
@@ -309,20 +309,20 @@ class Modular(Task):
     def tokenizer(self) -> Tokenizer:
         return _numbers(self.modulus, "+", "=")
 
-    def learned(self) -> Examples:
+    def all_learned(self) -> Examples:
         """A third of all pairs, in an order without meaning."""
-        return self.solved(_pairs(self.modulus)[0])
+        return self.solve_pairs(_pairs(self.modulus)[0])
 
     def examples(self, count: int, rng: Generator) -> Examples:
         """Pairs of the third that is trained on, all equally probable. Only the answer counts."""
         learned, _ = _pairs(self.modulus)
-        return self.solved(learned[rng.integers(len(learned), size=count)])
+        return self.solve_pairs(learned[rng.integers(len(learned), size=count)])
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """Pairs that are never trained on, each once; they come again only if there are fewer than
         `count`.
         """
-        return self.solved(
+        return self.solve_pairs(
             np.resize(validation_rng(seed).permutation(_pairs(self.modulus)[1]), (count, 2))
         )
 
@@ -338,7 +338,7 @@ class Modular(Task):
             return ""
         return f"{text} ({a + b} modulo {self.modulus} is {right})"
 
-    def solved(self, pairs: Ids) -> Examples:
+    def solve_pairs(self, pairs: Ids) -> Examples:
         """The pairs [count, 2] as sequences with their answers."""
         a, b = pairs.T
         plus, equals = (np.full_like(a, self.modulus + i) for i in range(2))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptviz.machine.bounded import parse_json
-from gptviz.text.visible_form import character_name, kind_of_text, visible
+from gptviz.text.visible_form import character_name, kind_of_text, visible_form
 
 from .merging import Merging
 
@@ -40,7 +40,7 @@ class Unknown:
     instead: str = ""
 
     @classmethod
-    def of(cls, position: int, text: str, instead: str) -> "Unknown":
+    def name_text(cls, position: int, text: str, instead: str) -> "Unknown":
         """The record for `text`, named by its Unicode name; if it is longer than a character, by
         itself or its beginning.
         """
@@ -51,7 +51,7 @@ class Unknown:
         if len(text) == 1:
             name = character_name(text)
         else:
-            name = f"the text “{visible(begins)}”"
+            name = f"the text “{visible_form(begins)}”"
         return cls(position, text, name, instead)
 
 
@@ -72,7 +72,7 @@ class Encoding:
         names = list[str]()
         for character, name in list(distinct.items())[:MOST_NAMED]:
             # with its name, unless it cannot be seen or the name has it already
-            form = visible(character)
+            form = visible_form(character)
             names.append(
                 name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})"
             )
@@ -181,8 +181,8 @@ class Tokenizer(ABC):
         return None
 
     def label(self, id: int) -> str:
-        """The visible form of a token, for chips and axes; see `visible`."""
-        return visible(self.piece(id))
+        """The visible form of a token, for chips and axes; see `visible_form`."""
+        return visible_form(self.piece(id))
 
     def labels(self) -> list[str]:
         """The visible forms of all tokens, by id."""
@@ -200,7 +200,7 @@ class Tokenizer(ABC):
             return list(ids)
         return [*ids[: most - len(self.after)], *self.after]
 
-    def inside(self, ids: Sequence[int] | Ids) -> slice:
+    def text_slice(self, ids: Sequence[int] | Ids) -> slice:
         """The places of the text itself in `ids`: between the tokens that are put around every
         text, if these are there.
         """
@@ -215,7 +215,7 @@ class Tokenizer(ABC):
             last = 0
         return slice(first, count - last)
 
-    def checked(self, ids: Sequence[int] | Ids) -> Ids:
+    def check_ids(self, ids: Sequence[int] | Ids) -> Ids:
         """`ids` as an array [n_tokens]. A ValueError if they are not whole numbers inside the
         vocabulary.
         """

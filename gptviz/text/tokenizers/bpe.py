@@ -18,13 +18,13 @@ import numpy as np
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import SURROGATE, TooMuchError, read_regular
-from gptviz.text.visible_form import visible
+from gptviz.text.visible_form import visible_form
 
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object, unused_label
 from .bounds import check_sizes, slow_pattern, slow_work
 from .growth import check_growth
-from .merging import Merge, Merging, replayed
-from .reading_outside import Read, ReadingOutside
+from .merging import Merge, Merging, replay_merges
+from .reading_outside import ReadingOutside, TokenPlaces
 
 if TYPE_CHECKING:
     import tokenizers
@@ -111,7 +111,7 @@ class BPETokenizer(Tokenizer):
         )
         self.vocab_size = len(tokens)
         self.unused_ids = [place for place, token in enumerate(tokens) if token is None]
-        self.checked([*self.before, *self.after])
+        self.check_ids([*self.before, *self.after])
         # Backwards, so that of two tokens for the same text the first is found.
         self._ids = {
             self._bytes[place]: place
@@ -162,7 +162,7 @@ class BPETokenizer(Tokenizer):
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        backend.train_from_iterator(_reported(text, _READ_AT_A_TIME), trainer)
+        backend.train_from_iterator(_report_chunks(text, _READ_AT_A_TIME), trainer)
         return cls(backend)
 
     @classmethod
@@ -181,8 +181,8 @@ class BPETokenizer(Tokenizer):
         from tokenizers import Tokenizer as Backend
         from tokenizers import models
 
-        vocabulary: dict[str, Any] = parse_object(_read(encoder_json_path))
-        lines = _read(vocab_bpe_path).split("\n")
+        vocabulary: dict[str, Any] = parse_object(_read_file(encoder_json_path))
+        lines = _read_file(vocab_bpe_path).split("\n")
         merges = [
             tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")
         ]
@@ -200,7 +200,7 @@ class BPETokenizer(Tokenizer):
         """The tokenizer in a Hugging Face `tokenizer.json`; an OSError if it cannot be read, a
         ValueError if it has none.
         """
-        return cls.from_json(_read(path))
+        return cls.from_json(_read_file(path))
 
     @classmethod
     def from_json(cls, text: str) -> "BPETokenizer":
@@ -245,21 +245,21 @@ class BPETokenizer(Tokenizer):
         before, after = self._missing_frame(read.ids)
         first = len(before)
         unknown = (
-            Unknown.of(first + at, text[start:end], instead)
+            Unknown.name_text(first + at, text[start:end], instead)
             for (start, end), (at, instead) in sorted(gaps.items())
         )
         return Encoding([*before, *read.ids, *after], tuple(unknown))
 
     def _missing_frame(self, ids: Sequence[int] | Ids) -> tuple[Sequence[int], Sequence[int]]:
         """The tokens that are put before and after these, unless they are there already."""
-        text = self.inside(ids)
+        text = self.text_slice(ids)
         return self.before[text.start :], self.after[len(ids) - text.stop :]
 
-    def framed(self, before: Sequence[int], after: Sequence[int] = ()) -> "BPETokenizer":
+    def with_frame(self, before: Sequence[int], after: Sequence[int] = ()) -> "BPETokenizer":
         """The same tokenizer with these tokens before and after a text."""
         from tokenizers import processors
 
-        around = self.checked([*before, *after]).tolist()
+        around = self.check_ids([*before, *after]).tolist()
         single = [*(f"{place}" for place in before), "$A", *(f"{place}" for place in after)]
         tokens: list[Any] = [
             {"id": f"{place}", "ids": [place], "tokens": [self._backend.id_to_token(place)]}
@@ -326,16 +326,16 @@ class BPETokenizer(Tokenizer):
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The text of these ids; bytes that are not whole characters of UTF-8 become U+FFFD."""
-        checked = self.checked(ids).tolist()
+        checked = self.check_ids(ids).tolist()
         if self._byte_level:
-            return self._joined(checked)
+            return self._join_tokens(checked)
         with as_value_error("this tokenizer cannot write these tokens"):
             if not self._prepends:
                 return self._backend.decode(checked, skip_special_tokens=False)
             # A space was put before each part between added tokens, but the library removes it only
             # from the first part.
             return "".join(
-                self._joined(part) if is_added else self._backend.decode(list(part))
+                self._join_tokens(part) if is_added else self._backend.decode(list(part))
                 for is_added, part in groupby(checked, self._added.__contains__)
             )
 
@@ -343,19 +343,19 @@ class BPETokenizer(Tokenizer):
         """The text that these tokens add to another text: a space that the first of them begins
         with stays.
         """
-        checked = self.checked(ids).tolist()
+        checked = self.check_ids(ids).tolist()
         if self._byte_level or self._spaces:
-            return self._joined(checked)
+            return self._join_tokens(checked)
         return self.decode(checked)
 
-    def _joined(self, ids: Iterable[int]) -> str:
+    def _join_tokens(self, ids: Iterable[int]) -> str:
         return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace")
 
     def piece(self, id: int) -> str:
         """The text a token stands for; bytes that are not whole characters of UTF-8 become
         U+FFFD.
         """
-        return self._bytes[int(self.checked([id])[0])].decode("utf-8", "replace")
+        return self._bytes[int(self.check_ids([id])[0])].decode("utf-8", "replace")
 
     def id_of(self, piece: str) -> int | None:
         if SURROGATE.search(piece):
@@ -366,7 +366,7 @@ class BPETokenizer(Tokenizer):
         """The bytes of the text that a token stands for; without the mark of a piece that goes on
         with a word, WordPiece's ##.
         """
-        return self._bytes[int(self.checked([id])[0])].removeprefix(self._goes_on.encode())
+        return self._bytes[int(self.check_ids([id])[0])].removeprefix(self._goes_on.encode())
 
     def begins_apart(self, id: int) -> bool:
         return self.is_spaced and not (
@@ -417,9 +417,9 @@ class BPETokenizer(Tokenizer):
 
         return [read.ids for read in Backend(self._backend.model).encode_batch_fast(list(words))]
 
-    def written(self, ids: Sequence[int] | Ids) -> list[str]:
+    def written_tokens(self, ids: Sequence[int] | Ids) -> list[str]:
         """The tokens in the form in which the `tokenizers` library writes them."""
-        return [self._backend.id_to_token(i) or "" for i in self.checked(ids).tolist()]
+        return [self._backend.id_to_token(i) or "" for i in self.check_ids(ids).tolist()]
 
     def _id_of_written(self, token: str) -> int:
         """The id of a token in the form in which the library writes it, -1 if there is none."""
@@ -448,7 +448,7 @@ class BPETokenizer(Tokenizer):
         """
         if self.way != "merges":
             return None
-        texts = self.written(ids)
+        texts = self.written_tokens(ids)
         whole = self._added | {self.unknown_id}
         tokens = [
             [text]
@@ -456,7 +456,7 @@ class BPETokenizer(Tokenizer):
             else [*text]
             for i, text in zip(ids, texts, strict=True)
         ]
-        made = replayed(tokens, {pair: rank for rank, pair in enumerate(self.merges())})
+        made = replay_merges(tokens, {pair: rank for rank, pair in enumerate(self.merges())})
         symbols = [symbol for token in tokens for symbol in token]
         known = tuple(map(self._id_of_written, symbols))
         merges = [
@@ -474,7 +474,7 @@ class BPETokenizer(Tokenizer):
         """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2
         82>`.
         """
-        checked = int(self.checked([id])[0])
+        checked = int(self.check_ids([id])[0])
         if id in self.unused_ids:
             return unused_label(id)
         return _label(self._bytes[checked])
@@ -492,7 +492,7 @@ class BPETokenizer(Tokenizer):
             return content
         return json.dumps(json.loads(content) | self._outside.stages)
 
-    def _read_as_unknown(self, text: str, read: "tokenizers.Encoding | Read") -> _Gaps:
+    def _read_as_unknown(self, text: str, read: "tokenizers.Encoding | TokenPlaces") -> _Gaps:
         """The places in `text` that the unknown token stands for, and those that no token
         covers.
         """
@@ -575,7 +575,7 @@ def split_words(text: str) -> dict[str, int]:
 
     split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     return dict(
-        Counter(word for part in _reported(text) for word, _ in split.pre_tokenize_str(part))
+        Counter(word for part in _report_chunks(text) for word, _ in split.pre_tokenize_str(part))
     )
 
 
@@ -720,11 +720,11 @@ def _label(data: bytes) -> str:
     parts[1::2] = [
         f"<{part.encode('utf-8', 'surrogateescape').hex(' ').upper()}>" for part in parts[1::2]
     ]
-    parts[0::2] = map(visible, parts[0::2])
+    parts[0::2] = map(visible_form, parts[0::2])
     return "".join(parts)
 
 
-def _reported(text: str, size: int | None = None) -> Iterator[str]:
+def _report_chunks(text: str, size: int | None = None) -> Iterator[str]:
     """The `_chunks` of a text without lone surrogates; each reports how much of the text was read
     before it.
     """
@@ -761,7 +761,7 @@ def _without_surrogates(text: str) -> str:
     return SURROGATE.sub("\ufffd", text)
 
 
-def _read(path: StrPath) -> str:
+def _read_file(path: StrPath) -> str:
     try:
         return read_regular(Path(path), LONGEST_FILE).decode("utf-8")
     except UnicodeDecodeError as error:

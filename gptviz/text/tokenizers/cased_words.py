@@ -46,17 +46,17 @@ class CasedWordTokenizer(WordVocabulary):
         self.unknown = self.unknown_id = len(self.words) + 1
 
     @staticmethod
-    def read(text: str) -> list[str]:
+    def split_words(text: str) -> list[str]:
         return tokens_of(text)
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
-        return self._spaced(ids, "(")  # no space stands at the beginning, as after a bracket
+        return self._join_words(ids, "(")  # no space stands at the beginning, as after a bracket
 
     def continuation(self, ids: Sequence[int] | Ids) -> str:
         """The text that these tokens add to another text: as decoded, after the space before the
         first token.
         """
-        return self._spaced(ids, "")
+        return self._join_words(ids, "")
 
     def piece(self, id: int) -> str:
         """The token with this id, after the space before it; a closing sign has no space before
@@ -65,8 +65,8 @@ class CasedWordTokenizer(WordVocabulary):
         token = self._token(id)
         return _gap("", token) + token
 
-    def _spaced(self, ids: Sequence[int] | Ids, before: str) -> str:
-        tokens = [before, *(self._tokens[i] for i in self.checked(ids).tolist())]
+    def _join_words(self, ids: Sequence[int] | Ids, before: str) -> str:
+        tokens = [before, *(self._tokens[i] for i in self.check_ids(ids).tolist())]
         return "".join(_gap(last, token) + token for last, token in pairwise(tokens))
 
 

@@ -83,7 +83,9 @@ class CharTokenizer(Tokenizer):
     def encode(self, text: str) -> Encoding:
         ids = self._look_up(text)
         instead = self.label(self.stand_in)
-        unknown = tuple(Unknown.of(int(i), text[i], instead) for i in np.flatnonzero(ids < 0))
+        unknown = tuple(
+            Unknown.name_text(int(i), text[i], instead) for i in np.flatnonzero(ids < 0)
+        )
         return Encoding([self.stand_in if i < 0 else i for i in ids.tolist()], unknown)
 
     def encode_ids(self, text: str) -> Ids:
@@ -95,10 +97,10 @@ class CharTokenizer(Tokenizer):
         return ids
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
-        return self._code_points[self.checked(ids)].tobytes().decode("utf-32-le", "surrogatepass")
+        return self._code_points[self.check_ids(ids)].tobytes().decode("utf-32-le", "surrogatepass")
 
     def piece(self, id: int) -> str:
-        return self.characters[int(self.checked([id])[0])]
+        return self.characters[int(self.check_ids([id])[0])]
 
     def id_of(self, piece: str) -> int | None:
         """The id of a character, None for one the vocabulary lacks or for a longer text."""

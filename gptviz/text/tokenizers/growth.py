@@ -94,7 +94,9 @@ def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
     became: dict[str, Mapping[str, float]] = {character: {character: 1.0} for character in named}
     for step in steps:
         images = {character: _image(step, character) for character in named}
-        became = {character: _composed(counts, images) for character, counts in became.items()}
+        became = {
+            character: _compose_counts(counts, images) for character, counts in became.items()
+        }
     lengths = [
         (len(str(step["content"])), bool(_text(step)) or _finds_something(step)) for step in steps
     ]
@@ -158,17 +160,19 @@ def _finds_something(step: Mapping[str, Any]) -> bool:
     """Whether the regular expression of a step is known to find at least a character wherever it
     fits.
     """
-    return _finds(str(step["pattern"].get("Regex", "")))
+    return _finds_match(str(step["pattern"].get("Regex", "")))
 
 
 @lru_cache(maxsize=256)
-def _finds(pattern: str) -> bool:
+def _finds_match(pattern: str) -> bool:
     from tokenizers import Regex, normalizers
 
     return is_quick(pattern) and not normalizers.Replace(Regex(pattern), "found").normalize_str("")
 
 
-def _composed(counts: Mapping[str, float], images: Mapping[str, Counter[str]]) -> dict[str, float]:
+def _compose_counts(
+    counts: Mapping[str, float], images: Mapping[str, Counter[str]]
+) -> dict[str, float]:
     """The characters that all of `counts` become."""
     total: dict[str, float] = defaultdict(float)
     for character, count in counts.items():

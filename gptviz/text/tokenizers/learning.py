@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gptviz.machine import progress
 
 from .bpe import BPETokenizer, split_words
-from .merging import replayed
+from .merging import replay_merges
 
 BYTES = 256
 """The tokens before the first merge: one for each byte."""
@@ -43,11 +43,13 @@ class Learned:
         ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         times = np.zeros(len(ranks), np.int64)
         used = Counter[int]()
-        for count, ids in zip(self.words.values(), self._read(len(ranks)), strict=True):
+        for count, ids in zip(self.words.values(), self._read_words(len(ranks)), strict=True):
             for token in ids:
                 used[token] += count
-        for written, count in zip(self.tokenizer.written([*used]), used.values(), strict=True):
-            for *_, rank in replayed([[*written]], ranks):
+        for written, count in zip(
+            self.tokenizer.written_tokens([*used]), used.values(), strict=True
+        ):
+            for *_, rank in replay_merges([[*written]], ranks):
                 times[rank] += count
         return times
 
@@ -63,7 +65,7 @@ class Learned:
         """How many bytes the text has."""
         return sum(len(word) * times for word, times in self.words.items())
 
-    def after(self, count: int) -> BPETokenizer:
+    def tokenizer_after(self, count: int) -> BPETokenizer:
         """The tokenizer with the first `count` merges; its tokens have the same ids as in the whole
         one.
         """
@@ -77,7 +79,7 @@ class Learned:
         merged.
         """
         pairs = Counter[tuple[int, int]]()
-        for times, ids in zip(self.words.values(), self._read(count), strict=True):
+        for times, ids in zip(self.words.values(), self._read_words(count), strict=True):
             for pair in pairwise(ids):
                 pairs[pair] += times
         label = self.tokenizer.label
@@ -85,12 +87,12 @@ class Learned:
         best = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:most]
         return [(label(left), label(right), times) for (left, right), times in best]
 
-    def _read(self, count: int) -> list[list[int]]:
+    def _read_words(self, count: int) -> list[list[int]]:
         """The tokens of each of the `words` after `count` merges."""
-        return self.after(count).read_words([*self.words])
+        return self.tokenizer_after(count).read_words([*self.words])
 
 
-def learned(text: str, merges: int) -> Learned:
+def learn_merges(text: str, merges: int) -> Learned:
     """Learn up to this many merges from a text: fewer if it has no more pairs.
 
     The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`. The text is read

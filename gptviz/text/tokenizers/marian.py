@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE
-from gptviz.text.visible_form import visible
+from gptviz.text.visible_form import visible_form
 
 from .base import Encoding, Ids, Tokenizer, Unknown, unused_label
 from .bpe import as_value_error
@@ -80,7 +80,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
         self.vocab_size = self.unused_ids.stop
         self._content = {"source": source, "target": target}
         self._source, self._target = (
-            _opened(content, name) for name, content in self._content.items()
+            _open_vocabulary(content, name) for name, content in self._content.items()
         )
         self.unknown_id: int = self._ids[unknown]
         self.end = self._ids[end]
@@ -104,7 +104,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
     def filled_up(self, size: int) -> MarianTokenizer:
         """The same tokenizer with unused tokens at its end, so that there are `size` of them."""
-        special = self.special()
+        special = self.special_pieces()
         content = self._content
         names = special["unknown"], special["end"], special["padding"]
         return MarianTokenizer(
@@ -115,24 +115,28 @@ class MarianTokenizer(SpecialTokensTokenizer):
         """The ids of a source, without special tokens, and the pieces that the table of ids
         lacks.
         """
-        return self._encoded(text, self._source)
+        return self._encode_text(text, self._source)
 
     def encode_answer(self, text: str) -> Encoding:
         """The ids of an answer, without special tokens, and the pieces that the table of ids
         lacks.
         """
-        return self._encoded(text, self._target)
+        return self._encode_text(text, self._target)
 
-    def _encoded(self, text: str, vocabulary: SentencePieceProcessor) -> Encoding:
-        pieces = _cut(text, vocabulary)
+    def _encode_text(self, text: str, vocabulary: SentencePieceProcessor) -> Encoding:
+        pieces = _cut_text(text, vocabulary)
         unknown = [
-            Unknown.of(place, piece.replace(SPACE, " ").strip() or " ", self.label(self.unknown_id))
+            Unknown.name_text(
+                place, piece.replace(SPACE, " ").strip() or " ", self.label(self.unknown_id)
+            )
             for place, piece in enumerate(pieces)
             if piece not in self._ids
         ]
         lone = islice(SURROGATE.finditer(text), MOST_LONE)
         unknown += [
-            Unknown.of(len(_cut(text[: surrogate.start()], vocabulary)), surrogate[0], "")
+            Unknown.name_text(
+                len(_cut_text(text[: surrogate.start()], vocabulary)), surrogate[0], ""
+            )
             for surrogate in lone
         ]
         unknown.sort(key=lambda one: one.position)
@@ -149,13 +153,13 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The text of these ids; special and unused tokens are left out."""
-        return "".join(map(self.piece, self.checked(ids).tolist())).strip()
+        return "".join(map(self.piece, self.check_ids(ids).tolist())).strip()
 
     def piece(self, id: int) -> str:
         """The text a token stands for, a space before a word; start, end and unused tokens stand
         for none.
         """
-        place = int(self.checked([id])[0])
+        place = int(self.check_ids([id])[0])
         stands_for_none = place in (self.end, self.padding) or place in self.unused_ids
         if stands_for_none:
             return ""
@@ -174,10 +178,12 @@ class MarianTokenizer(SpecialTokensTokenizer):
         """The visible form of a token; for start and end their names, `⟨start⟩`; for an unused one
         its number.
         """
-        place = int(self.checked([id])[0])
+        place = int(self.check_ids([id])[0])
         if place in self.unused_ids:
             return unused_label(place)
-        return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible(self.piece(place))
+        return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible_form(
+            self.piece(place)
+        )
 
     # There is no inner tokenizer that has these.
     labels = Tokenizer.labels
@@ -196,7 +202,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
             "vocab.json": ids,
         }
 
-    def special(self) -> dict[str, str]:
+    def special_pieces(self) -> dict[str, str]:
         """The pieces that are special, by what they are for: `unknown`, `end` and `padding`."""
         return {
             "unknown": self.pieces[self.unknown_id],
@@ -217,11 +223,11 @@ class MarianTokenizer(SpecialTokensTokenizer):
         else:
             unused = {}
         return json.dumps(
-            {"kind": self.kind, **written, "pieces": self.pieces, **self.special(), **unused}
+            {"kind": self.kind, **written, "pieces": self.pieces, **self.special_pieces(), **unused}
         )
 
 
-def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
+def _cut_text(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
     """A text in pieces; lone surrogates, which are no text, are left out."""
     clean = SURROGATE.sub("", text)
     language = _LANGUAGE.match(clean)
@@ -233,7 +239,7 @@ def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
     return pieces
 
 
-def _opened(content: bytes, name: str) -> SentencePieceProcessor:
+def _open_vocabulary(content: bytes, name: str) -> SentencePieceProcessor:
     """The vocabulary of SentencePiece in a file with this content."""
     from sentencepiece import SentencePieceProcessor
 

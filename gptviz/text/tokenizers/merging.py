@@ -35,7 +35,7 @@ class Merging:
         return tuple(token for token in tokens if token is not None)
 
 
-def replayed(
+def replay_merges(
     tokens: Sequence[Sequence[str]], ranks: Mapping[tuple[str, str], int]
 ) -> list[tuple[int, int, int, int]]:
     """The merges that make each of the `tokens` of its symbols: start, middle, end and rank, in

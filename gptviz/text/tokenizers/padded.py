@@ -34,12 +34,12 @@ class ExtendedTokenizer(Tokenizer):
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The text of these ids; tokens that stand for none are left out."""
-        checked = self.checked(ids)
+        checked = self.check_ids(ids)
         return self.inner.decode(checked[checked < self.inner.vocab_size])
 
     def piece(self, id: int) -> str:
         """The text a token stands for; those after the inner ones stand for none."""
-        checked = int(self.checked([id])[0])
+        checked = int(self.check_ids([id])[0])
         if checked < self.inner.vocab_size:
             return self.inner.piece(checked)
         return ""
@@ -64,7 +64,7 @@ class ExtendedTokenizer(Tokenizer):
         return self.inner.merging(ids)
 
     def label(self, id: int) -> str:
-        checked = int(self.checked([id])[0])
+        checked = int(self.check_ids([id])[0])
         if checked < self.inner.vocab_size:
             return self.inner.label(checked)
         return self.name_of(checked)
@@ -125,7 +125,7 @@ class PaddedTokenizer(ExtendedTokenizer):
 
     def continuation(self, ids: Sequence[int] | Ids) -> str:
         """The text that these tokens add to another text; unused tokens are left out."""
-        checked = self.checked(ids)
+        checked = self.check_ids(ids)
         return self.inner.continuation(checked[checked < self.inner.vocab_size])
 
     def to_json(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-from gptviz.text.visible_form import visible
+from gptviz.text.visible_form import visible_form
 
 from .base import Encoding, Tokenizer
 
@@ -65,7 +65,7 @@ class Cost:
 def cost(tokenizer: Tokenizer, text: str) -> Cost:
     """The cost of a text; the tokens that stand around every text are not counted."""
     encoding = tokenizer.encode(text)
-    inside = tokenizer.inside(encoding.ids)
+    inside = tokenizer.text_slice(encoding.ids)
     if _WITHOUT_SPACES.search(text):
         words = None
     else:
@@ -154,7 +154,7 @@ def word_labels(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[range]
     def label(word: range) -> str:
         if len(word) == 1:
             return tokenizer.label(ids[word.start])
-        return visible(
+        return visible_form(
             b"".join(tokenizer.bytes_of(ids[place]) for place in word).decode("utf-8", "replace")
         )
 

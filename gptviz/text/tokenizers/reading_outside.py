@@ -13,7 +13,7 @@ MEMORY: Final = 2**31  # bytes
 PER_SECOND: Final = 100_000  # characters of a long text; those who are not hostile read a million
 
 
-class Read(NamedTuple):
+class TokenPlaces(NamedTuple):
     """The tokens of a text: their ids, and the place (start, end) of each."""
 
     ids: list[int]
@@ -28,21 +28,21 @@ class ReadingOutside:
     def __init__(self, content: str, reason: str) -> None:
         self._reason = reason
         self._process = Confined(MEMORY, {"work": "open", "content": content})
-        self._asked("ids", [])
+        self._ask_process("ids", [])
         #: what the tokenizer does to a text before it looks for tokens, as in a `tokenizer.json`
         self.stages: dict[str, Any] = self._process.first_result
 
-    def encode(self, text: str, add_special_tokens: bool = False) -> Read:
+    def encode(self, text: str, add_special_tokens: bool = False) -> TokenPlaces:
         """The tokens of a text, without those around it; a ValueError if it takes too long."""
-        return Read(*self._asked("read", [text])[0])
+        return TokenPlaces(*self._ask_process("read", [text])[0])
 
     def encode_batch_fast(
         self, texts: Sequence[str], add_special_tokens: bool = False
-    ) -> list[Read]:
+    ) -> list[TokenPlaces]:
         """The ids of several texts, likewise; the places are left out."""
-        return [Read(ids, []) for ids in self._asked("ids", list(texts))]
+        return [TokenPlaces(ids, []) for ids in self._ask_process("ids", list(texts))]
 
-    def _asked(self, work: str, texts: list[str]) -> Any:
+    def _ask_process(self, work: str, texts: list[str]) -> Any:
         characters = sum(map(len, texts))
         try:
             return self._process.ask(work, MOST_SECONDS + characters / PER_SECOND, texts=texts)

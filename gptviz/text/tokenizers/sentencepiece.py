@@ -189,7 +189,7 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
         _normalise(backend, pieces)
         tokenizer = BPETokenizer(backend)
     before, after = ([] if place is None else [place] for place in (pieces.start, pieces.end))
-    return tokenizer.framed(before, after)
+    return tokenizer.with_frame(before, after)
 
 
 def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:
@@ -220,7 +220,7 @@ def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:
     return models.BPE(
         vocab={text: place for place, text in enumerate(texts)},
         merges=merges,
-        unk_token=texts[_unknown(pieces)],
+        unk_token=texts[_unknown_piece(pieces)],
         fuse_unk=True,
         byte_fallback=_has_bytes(pieces),
     )
@@ -231,10 +231,10 @@ def _unigram(texts: list[str], pieces: Pieces) -> tokenizers.models.Unigram:
     from tokenizers import models
 
     vocabulary = list(zip(texts, map(float, pieces.scores), strict=True))
-    return models.Unigram(vocabulary, _unknown(pieces), _has_bytes(pieces))
+    return models.Unigram(vocabulary, _unknown_piece(pieces), _has_bytes(pieces))
 
 
-def _unknown(pieces: Pieces) -> int:
+def _unknown_piece(pieces: Pieces) -> int:
     if PieceKind.UNKNOWN not in pieces.kinds:
         raise ValueError("none of its pieces is for what is unknown")
     return list(pieces.kinds).index(PieceKind.UNKNOWN)

@@ -66,7 +66,7 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
     def name_of(self, id: int) -> str:
         return NAMES[id - self.inner.vocab_size]
 
-    def filled(self, rows: Sequence[Sequence[int]]) -> Ids:
+    def pad_rows(self, rows: Sequence[Sequence[int]]) -> Ids:
         """Rows of ids as one array [rows, tokens of the longest], the shorter rows filled up with
         padding at their ends.
         """

@@ -31,7 +31,7 @@ class SymbolTokenizer(WordVocabulary):
         return cls(map(str, range(count)))
 
     @staticmethod
-    def read(text: str) -> Iterator[str]:
+    def split_words(text: str) -> Iterator[str]:
         """The symbols of a text, one after the other: a list of all symbols of a corpus would take
         much memory.
         """
@@ -39,7 +39,7 @@ class SymbolTokenizer(WordVocabulary):
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The symbols with these ids, a space between any two."""
-        return " ".join(self.words[i] for i in self.checked(ids).tolist())
+        return " ".join(self.words[i] for i in self.check_ids(ids).tolist())
 
     def piece(self, id: int) -> str:
         """The symbol with this id, after the space that separates it from the symbol before."""

@@ -8,14 +8,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE
-from gptviz.text.visible_form import visible
+from gptviz.text.visible_form import visible_form
 
 from .base import Encoding, Ids, Tokenizer, Unknown
 
 
 class WordVocabulary(Tokenizer):
-    """One token per word of a text, as `read` finds them. A ValueError if there are no words or
-    more than `most`, or one occurs twice, or is not one word to `read`.
+    """One token per word of a text, as `split_words` finds them. A ValueError if there are no words or
+    more than `most`, or one occurs twice, or is not one word to `split_words`.
     """
 
     is_spaced = True
@@ -39,7 +39,7 @@ class WordVocabulary(Tokenizer):
         self.vocab_size = len(self._tokens)
         self._ids = {token: i for i, token in enumerate(self._tokens)}
         for i, word in enumerate(self.words):
-            if [*self.read(word)] != [word] or SURROGATE.search(word):
+            if [*self.split_words(word)] != [word] or SURROGATE.search(word):
                 raise ValueError(f"{self.word_is}, not {word!r:.80}")
             if self._ids[word] != i:
                 raise ValueError(
@@ -56,20 +56,22 @@ class WordVocabulary(Tokenizer):
 
     @staticmethod
     @abstractmethod
-    def read(text: str) -> Iterable[str]:
+    def split_words(text: str) -> Iterable[str]:
         """The words of a text, as they stand in a vocabulary."""
 
     def encode(self, text: str) -> Encoding:
-        words = [*self.read(text)]
+        words = [*self.split_words(text)]
         instead = self.label(self.unknown)
         unknown = tuple(
-            Unknown.of(i, word, instead) for i, word in enumerate(words) if word not in self._ids
+            Unknown.name_text(i, word, instead)
+            for i, word in enumerate(words)
+            if word not in self._ids
         )
         return Encoding([self._ids.get(word, self.unknown) for word in words], unknown)
 
     def encode_ids(self, text: str) -> Ids:
         return np.fromiter(
-            (self._ids.get(word, self.unknown) for word in self.read(text)), np.int64
+            (self._ids.get(word, self.unknown) for word in self.split_words(text)), np.int64
         )
 
     def id_of(self, piece: str) -> int | None:
@@ -83,11 +85,11 @@ class WordVocabulary(Tokenizer):
 
     def label(self, id: int) -> str:
         """The visible form of a token, without the space before it."""
-        return visible(self._token(id))
+        return visible_form(self._token(id))
 
     def to_json(self) -> str:
         """`kind` and the words, a list in the order of the ids."""
         return json.dumps({"kind": self.kind, self.one_of: self.words})
 
     def _token(self, id: int) -> str:
-        return self._tokens[int(self.checked([id])[0])]
+        return self._tokens[int(self.check_ids([id])[0])]

@@ -33,7 +33,7 @@ def words_of(text: str) -> list[str]:
     """The words of a `cleaned` text: runs of at least two Latin letters, without a digit or another
     letter after them.
     """
-    return [*WordTokenizer.read(text)]
+    return [*WordTokenizer.split_words(text)]
 
 
 class WordTokenizer(WordVocabulary):
@@ -83,7 +83,7 @@ class WordTokenizer(WordVocabulary):
         )
 
     @staticmethod
-    def read(text: str) -> Iterator[str]:
+    def split_words(text: str) -> Iterator[str]:
         """The words of a text one after the other, see `words_of`: a list of all words of a corpus
         would take much memory.
         """
@@ -91,7 +91,7 @@ class WordTokenizer(WordVocabulary):
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
         """The words with these ids, a space between any two; padding is left out."""
-        return " ".join(self.label(i) for i in self.checked(ids).tolist() if i != self.padding)
+        return " ".join(self.label(i) for i in self.check_ids(ids).tolist() if i != self.padding)
 
     def piece(self, id: int) -> str:
         """The word with this id, after the space that separates it from the word before; padding

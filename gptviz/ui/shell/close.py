@@ -13,7 +13,7 @@ from gptviz.ui.widgets.details import details
 from .around.next_step import next_step
 
 
-class Shown(NamedTuple):
+class PageResult(NamedTuple):
     """What is folded below a view."""
 
     numbers: Callable[[], LabelledArray] | None = None  #: as in `details`
@@ -23,7 +23,7 @@ class Shown(NamedTuple):
     view: str | None = ""
 
 
-NOTHING = Shown(view=None)
+NOTHING = PageResult(view=None)
 
 
 def close(
@@ -39,7 +39,7 @@ def close(
 
     Args:
         offers: what to try; None where the page has no suggestions, or has shown them further up.
-        numbers: as in `Shown`, and so are `code` and `view`.
+        numbers: as in `PageResult`, and so are `code` and `view`.
         more: Markdown that follows after how the view is computed, such as what depends on the
             model.
     """

@@ -134,12 +134,12 @@ def open_page(page: Page) -> None:
     controls.notices_in()
     tries.begin()
     for key in SHARED:
-        addresses.takes(key, ANY)
+        addresses.accept_values(key, ANY)
     addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)
     say_below_titles()  # until the page has a subject
     is_presenting = present.is_presenting()
     look = {
-        "lesson": lesson.opened() is not None,
+        "lesson": lesson.current_lesson() is not None,
         "presenting": is_presenting,
         "view_only": present.is_view_only(),
     }
@@ -160,16 +160,16 @@ def open_page(page: Page) -> None:
         with st.container(
             horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
         ):
-            st.title(_about(page.question, kind), anchor=False, width="content")
+            st.title(_text_for(page.question, kind), anchor=False, width="content")
             with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
                 tour.tour_button(page)
                 glossary.words_button(page)
                 share(page.name, model_on_screen() if MODEL_KINDS[kind].continues else None)
-        st.caption(_about(page.caption, kind))
+        st.caption(_text_for(page.caption, kind))
     begun.set()
 
 
-def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
+def _text_for(text: str | Mapping[Kind, str], kind: Kind) -> str:
     """The text about models of this kind."""
     if isinstance(text, str):
         return text

@@ -16,7 +16,7 @@ import streamlit as st
 from gptviz.components import attention_explorer
 from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.interp.reading import attention
 from gptviz.interp.reading.by_word import in_words
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden_by_mean
@@ -32,8 +32,8 @@ from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.views import by_word, contrasts, edits, encoder_decoder
-from gptviz.ui.views.read import Read, read_by
-from gptviz.ui.widgets import addresses, capitalised, controls, jobs
+from gptviz.ui.views.read import PromptRead, read_by
+from gptviz.ui.widgets import addresses, capitalise_text, controls, jobs
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
@@ -65,17 +65,17 @@ def stack_of(subject: Subject) -> str:
     )
 
 
-def stack_read(subject: Subject, stack: str) -> Read:
+def stack_read(subject: Subject, stack: str) -> PromptRead:
     """The tokens that the `stack` reads on a page about `subject`; if the text is too long for the
     explorer, the part shown.
     """
     if not subject.kind.has_source:
         most = most_tokens(subject.lm.model.config)
-        return Read(
+        return PromptRead(
             subject.seen[-most:] if subject.kind.continues else subject.seen[:most], stack=stack
         )
     if stack == encoder_decoder.ENCODER:
-        return Read(subject.seen, stack=stack)
+        return PromptRead(subject.seen, stack=stack)
     both = read_by(subject)
     if stack != CROSS:
         return both
@@ -83,7 +83,7 @@ def stack_read(subject: Subject, stack: str) -> Read:
     return replace(both, ids=both.ids[: len(both.written) or None], stack=stack)
 
 
-def words_of(subject: Subject, read: Read) -> tuple[range, ...] | None:
+def words_of(subject: Subject, read: PromptRead) -> tuple[range, ...] | None:
     """The words of the tokens read, where the tokenizer splits one of them into several tokens and
     the reader asks for words.
     """
@@ -108,7 +108,7 @@ class ExplorerContent:
     whole: attention.AttentionReading | None
 
 
-def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.AttentionPart]:
+def _stack(key: ModelKey, read: PromptRead) -> tuple[Transformer, attention.AttentionPart]:
     """The stack that reads, and which of its attentions is shown."""
     model = language_model(key).model
     if read.stack == CROSS:
@@ -134,7 +134,7 @@ def _size(
 def most_tokens(config: Config) -> int:
     """The most tokens of a text that the explorer shows: as many as one block can be sent for."""
 
-    def fits(tokens: int) -> bool:
+    def fits_view(tokens: int) -> bool:
         return (
             2 * _size(config, tokens, tokens, config.mask == "causal", of_itself=True).numbers
             <= MOST_OF_BLOCK
@@ -142,43 +142,45 @@ def most_tokens(config: Config) -> int:
 
     return max(
         1,
-        bisect_left(range(1, config.context_length + 1), True, key=lambda tokens: not fits(tokens)),
+        bisect_left(
+            range(1, config.context_length + 1), True, key=lambda tokens: not fits_view(tokens)
+        ),
     )
 
 
 # Two entries, each within the bytes that all blocks may take. Read-only, other sessions share it.
 @jobs.resource("Reading the prompt", max_entries=2)
-def view(key: ModelKey, read: Read) -> ExplorerContent:
+def view(key: ModelKey, read: PromptRead) -> ExplorerContent:
     """The attention of every head of one stack of the model over the tokens `read`."""
     model, part = _stack(key, read)
     of_itself = part == "attention"
     keys = len(read.ids) if part == "attention" else len(read.source or ())
     triangle = of_itself and attention_explorer.is_causal(
-        attention.blocked(model, read.ids), len(read.ids), keys
+        attention.blocked_everywhere(model, read.ids), len(read.ids), keys
     )
     size = _size(model.config, len(read.ids), keys, triangle, of_itself)
     if len(attention_explorer.blocks_sent(size, model.config.n_layer, 0)) < model.config.n_layer:
         seen = overview(model, read.ids, read.source, part)
         release_memory()  # a block is read next
         return ExplorerContent(seen, None)
-    whole = attention.read(model, read.ids, read.source, part)
+    whole = attention.read_attention(model, read.ids, read.source, part)
     return ExplorerContent(overview_of(whole.patterns, read.ids if of_itself else None), whole)
 
 
-def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionReading:
+def reading_of(key: ModelKey, read: PromptRead, block: int) -> attention.AttentionReading:
     """The numbers of all blocks, or, if these are too many, only of `block`."""
     seen = view(key, read)
     if seen.whole is not None:
         return seen.whole
     # not kept: the patterns of a block over 2,048 tokens take 150 MB
     model, part = _stack(key, read)
-    return attention.read(
+    return attention.read_attention(
         model, read.ids, read.source, part, range(block, block + 1), seen.overview.midway
     )
 
 
 def heads(
-    key: ModelKey, read: Read, block: int, words: tuple[range, ...] | None = None
+    key: ModelKey, read: PromptRead, block: int, words: tuple[range, ...] | None = None
 ) -> attention_explorer.Heads:
     """The attention of every head for the explorer, with the numbers of only `block` if those of
     all blocks are too many; with `words`, the attention between them.
@@ -234,8 +236,8 @@ def heads(
 
 # An entry is within `attention_explorer.MOST_BYTES`, or, of a single block, within `MOST_OF_BLOCK`.
 @jobs.resource("Reading the prompt", max_entries=3)
-def _packed(
-    key: ModelKey, read: Read, header: str, block: int, words: tuple[range, ...] | None
+def _pack_patterns(
+    key: ModelKey, read: PromptRead, header: str, block: int, words: tuple[range, ...] | None
 ) -> tuple[bytes, dict[str, Values]]:
     """The payload, and the values that the address may have for the view."""
     shown = heads(key, read, block, words)
@@ -253,13 +255,13 @@ def show(subject: Subject, stack: str) -> None:
     if len(read.ids) < len(subject.seen):
         which = "last" if subject.kind.continues else "first"
         st.info(
-            f"The patterns of one block over {counted(len(subject.seen), 'token')} are too many "
+            f"The patterns of one block over {format_count(len(subject.seen), 'token')} are too many "
             "numbers for a browser: here the "
-            f"model reads the {which} {counted(len(read.ids), 'token')}.",
+            f"model reads the {which} {format_count(len(read.ids), 'token')}.",
             icon=":material/content_cut:",
         )
     if stack == encoder_decoder.DECODER:
-        known = contrasts.answered(subject.key)
+        known = contrasts.answered_questions(subject.key)
     else:
         known = ()
     question = next((one for one in known if one.prompt == subject.prompt), None)
@@ -276,9 +278,9 @@ def show(subject: Subject, stack: str) -> None:
         # As the explorer says it, without the row of the first token.
         spread = seen.spread if seen.facts is None else seen.facts.spread
         st.markdown(
-            f"{capitalised(_unit(read, block, head).title)} looks the most sharply: a row of it "
+            f"{capitalise_text(_unit(read, block, head).title)} looks the most sharply: a row of it "
             "is spread over "
-            f"{spread[block, head]:.1f} of {counted(seen.last.shape[-1], 'token')} on average."
+            f"{spread[block, head]:.1f} of {format_count(seen.last.shape[-1], 'token')} on average."
         )
     words = words_of(subject, read)
     if words is None:
@@ -302,7 +304,7 @@ def _words_in_code(words: Sequence[range]) -> str:
 
 def explore(
     subject: Subject,
-    read: Read,
+    read: PromptRead,
     code: str,
     start: Mapping[str, Any],
     words: tuple[range, ...] | None = None,
@@ -335,7 +337,7 @@ def explore(
         if words is None
         else pooling(n_block, config.n_head, len(words)),
         "start": dict(start),
-        "hidden": _hidden(seen.whole.patterns)
+        "hidden": _hidden_by_mean(seen.whole.patterns)
         if read.stack == CROSS and seen.whole is not None
         else [],
         "code": code if seen.whole is not None else _of_block(code, first),
@@ -345,21 +347,21 @@ def explore(
     }
 
     def give(value: object) -> None:
-        wanted = attention_explorer.wanted(value, of, n_block)
+        wanted = attention_explorer.read_block(value, of, n_block)
         if wanted is not None:
             st.session_state["explorer block"] = (of, wanted)
 
     def switch(value: object) -> None:
-        asked = attention_explorer.switched(value, of, n_block, config.n_head)
+        asked = attention_explorer.read_switch(value, of, n_block, config.n_head)
         if asked is not None:
             edits.off_or_on(_unit(read, *asked))
 
-    packed, values = _packed(subject.key, read, json.dumps(header), first, words)
+    packed, values = _pack_patterns(subject.key, read, json.dumps(header), first, words)
     addresses.takes_all(values)
     attention_explorer.attention_explorer(packed, key="explorer", on_block=give, on_switch=switch)
 
 
-def _unit(read: Read, block: int, head: int | None) -> Unit:
+def _unit(read: PromptRead, block: int, head: int | None) -> Unit:
     """The attention of a block of the stack that reads, or one head of it."""
     part: attention.AttentionPart = "cross_attention" if read.stack == CROSS else "attention"
     return Unit(part, block, head, in_encoder=read.stack == encoder_decoder.ENCODER)
@@ -370,7 +372,7 @@ def _of_block(code: str, block: int) -> str:
     return f"{code.removesuffix(')')}, blocks=range({block}, {block + 1}))"
 
 
-def _hidden(patterns: attention.Patterns) -> list[str]:
+def _hidden_by_mean(patterns: attention.Patterns) -> list[str]:
     """For each block, a sentence on what the mean of its heads hides; none for blocks with a single
     head.
     """
@@ -387,7 +389,7 @@ def _hidden(patterns: attention.Patterns) -> list[str]:
     ]
 
 
-def _texts(subject: Subject, read: Read, words: tuple[range, ...] | None) -> dict[str, Any]:
+def _texts(subject: Subject, read: PromptRead, words: tuple[range, ...] | None) -> dict[str, Any]:
     """The labels of queries and keys, which are tokens or `words`, and the names of the two
     axes.
     """
@@ -417,7 +419,7 @@ def explorer_state(**asked: Any) -> dict[str, ViewCommand]:
             that are not given the view goes back to its own choice.
     """
     usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
-    return {ASKED: ViewCommand.to({**usual, **asked})}
+    return {ASKED: ViewCommand.new_command({**usual, **asked})}
 
 
 def no_attention(subject: Subject) -> None:
@@ -453,21 +455,21 @@ def code(subject: Subject, stack: str) -> str:
         ids = f"lm.seen(lm.encode({prompt!r}))"
         if len(read.ids) < len(subject.seen):
             ids += f"[-{len(read.ids)}:]" if subject.kind.continues else f"[:{len(read.ids)}]"
-    return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read")}
-reading = read({model}, {ids}.tolist())"""
+    return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read_attention")}
+reading = read_attention({model}, {ids}.tolist())"""
 
 
-def code_of_two(subject: Subject, read: Read) -> str:
+def code_of_two(subject: Subject, read: PromptRead) -> str:
     """The same code for the decoder of an encoder–decoder, or for its cross-attention."""
     part = ', "cross_attention"' if read.stack == CROSS else ""
-    return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read")}
+    return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read_attention")}
 # The ids of the output from its start token on, and of the source.
 output = {list(read.ids)}
 source = {list(read.source or ())}
-reading = read(lm.model, output, source{part})"""
+reading = read_attention(lm.model, output, source{part})"""
 
 
-def code_of_head(lm: LanguageModel, read: Read, block: int | None, head: int | None) -> str:
+def code_of_head(lm: LanguageModel, read: PromptRead, block: int | None, head: int | None) -> str:
     """The code that computes the pattern of one head, as `shares`."""
     given = (f", {list(read.source)}" if read.source else "") + (
         ', "cross_attention"' if read.stack == CROSS else ""

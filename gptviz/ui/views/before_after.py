@@ -12,7 +12,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.changing.before_after import before_after
-from gptviz.figures.kit.format import brief, change_in_words, counted, percent, signed
+from gptviz.figures.kit.format import brief, change_in_words, format_count, format_signed, percent
 from gptviz.generate.budget import affordable
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
@@ -59,7 +59,7 @@ def figure(
     release_memory()  # two texts are written meanwhile, each in a thread with its own heap
     answers = answer_space_of(lm)
     if answers.noun == "token":
-        ids = change.likeliest(MOST_SHOWN)
+        ids = change.likeliest_tokens(MOST_SHOWN)
     else:
         ids = list(range(len(lm.labels)))
     labels = [answers.label(i) for i in ids]
@@ -107,7 +107,7 @@ def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | N
     st.metric(
         f"Loss over {text.which}, {unit}",
         f"{first:.3f} → {after:.3f}",
-        signed(after - first, 3) if moved else "unchanged",
+        format_signed(after - first, 3) if moved else "unchanged",
         help="Before the edits and after them. The lower the loss, the less surprised the model is "
         "by what really comes.",
         **look,
@@ -128,7 +128,7 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
     ):
         with place:
             st.caption(name)
-            both.append(written(model, subject.seen, sampling, name))
+            both.append(written_text(model, subject.seen, sampling, name))
     first, after = both
     if first is not None and after is not None:
         same = next(
@@ -140,7 +140,7 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
         else:
             how = "draw with the same random numbers"
         # A space at the beginning is nothing that both texts say.
-        some = counted(same, "character")
+        some = format_count(same, "character")
         if first[:same].strip():
             begin = f"They begin with the same {some}"
         else:
@@ -154,7 +154,7 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
         frame.link(GENERATE, "Go on with it as a branch, on Generate", query=query)
 
 
-def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> str | None:
+def written_text(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> str | None:
     """The whole text that the model writes after the prompt, as many tokens as a moment allows, or
     an encoder–decoder's answer.
 
@@ -165,7 +165,7 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
     lm = language_model(key)
     text: str | None
     if not lm.kind.continues or affordable(lm.model, len(ids), MOST_WRITTEN, LEAST) == MOST_WRITTEN:
-        text = _written(key, ids, sampling)
+        text = _write_text(key, ids, sampling)
         is_whole = True
     else:
         # The computation of a text, which is begun at once, and how far it is.
@@ -175,7 +175,7 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
         def begin() -> Job[str]:
             return job.begin(of, title, partial(_write, key, ids, sampling))
 
-        writing = job.found(of) or begin()
+        writing = job.find_job(of) or begin()
         jobs.follow(writing, f"writing {name}")
         if writing.state in ("stopped", "failed"):
             jobs.begin_button(
@@ -191,7 +191,7 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
 
 
 @jobs.data("Writing", max_entries=64)
-def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
+def _write_text(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     lm = language_model(key)
     if (
         own := encoder_decoder.answer(key, ids, None if sampling.temperature == 0 else sampling)

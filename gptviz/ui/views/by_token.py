@@ -6,14 +6,14 @@ from typing import Literal
 
 import streamlit as st
 
-from gptviz.figures.kit.format import signed
+from gptviz.figures.kit.format import format_signed
 from gptviz.interp.units.by_token import WritesFor, heads_for, neurons_for
 from gptviz.ui.page import Page
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import capitalised, controls, in_quotes, jobs
+from gptviz.ui.widgets import capitalise_text, controls, in_quotes, jobs
 
 Kind = Literal["heads", "neurons"]
 NONE = "no token"
@@ -43,14 +43,14 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
     if chosen == NONE:
         return
     with st.container(horizontal=True):
-        for unit, value, reads in _found(subject.key, kind, names.index(chosen)):
+        for unit, value, reads in _find_writers(subject.key, kind, names.index(chosen)):
             if reads is None:
                 where = "an activation of 1"
             else:
                 where = f"reading {in_quotes(names[reads])}"
             query = {**frame.shared_state(), "unit": unit.name, "writes": chosen}
             query |= {"block": str(unit.block)} if unit.is_neuron else {}
-            title = f"{capitalised(unit.title)}: {signed(value)}"
+            title = f"{capitalise_text(unit.title)}: {format_signed(value)}"
             frame.link(
                 page,
                 title,
@@ -60,5 +60,5 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
 
 
 @jobs.data("Looking through the weights", max_entries=32)
-def _found(key: ModelKey, kind: Kind, token: int) -> list[WritesFor]:
+def _find_writers(key: ModelKey, kind: Kind, token: int) -> list[WritesFor]:
     return {"heads": heads_for, "neurons": neurons_for}[kind](language_model(key).model, token)

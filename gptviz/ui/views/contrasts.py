@@ -47,11 +47,11 @@ def suggestion(subject: Subject) -> str:
     for contrast in known_contrasts(subject.lm):
         if contrast.clean == subject.prompt:
             return contrast.corrupted
-    return suggested(subject.key, subject.seen, tuple(subject.encoding.ids))
+    return suggest_contrast(subject.key, subject.seen, tuple(subject.encoding.ids))
 
 
 @jobs.data("Looking for a prompt with another answer", max_entries=64)
-def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
+def suggest_contrast(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
     """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if
     there is none.
     """
@@ -75,14 +75,15 @@ class ContrastQuestion:
 
 # The known circuits of small models: an entry is a few numbers.
 @st.cache_data(max_entries=128, show_spinner=False)
-def answered(key: ModelKey) -> tuple[ContrastQuestion, ...]:
+def answered_questions(key: ModelKey) -> tuple[ContrastQuestion, ...]:
     """The prompts with known answers for which the model's likeliest token is the right one."""
     lm = language_model(key)
     asked = [_question(lm, contrast) for contrast in known_contrasts(lm)]
     return tuple(
         one
         for one in asked
-        if _fits(lm, one) and (int(guess(lm.model, _reading(lm.model, one)).argmax()) == one.right)
+        if _fits_model(lm, one)
+        and (int(guess(lm.model, _reading(lm.model, one)).argmax()) == one.right)
     )
 
 
@@ -91,7 +92,7 @@ def _question(lm: LanguageModel, contrast: Contrast) -> ContrastQuestion:
     return ContrastQuestion(contrast, ids, lm.token(contrast.right), lm.token(contrast.wrong))
 
 
-def _fits(lm: LanguageModel, question: ContrastQuestion) -> bool:
+def _fits_model(lm: LanguageModel, question: ContrastQuestion) -> bool:
     """Whether the model reads the whole prompt, and all its heads can be tried quickly."""
     config = lm.model.config
     work = effort(lm.model, len(question.ids), max(1, config.n_layer * config.n_head))
@@ -102,7 +103,7 @@ def _reading(model: Transformer, question: ContrastQuestion) -> Inputs:
     return Inputs(torch.tensor([question.ids], device=model.embed.weight.device))
 
 
-def chosen(questions: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion | None:
+def chosen_question(questions: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion | None:
     """The question whose prompt is on screen, else the first."""
     return next(
         (one for one in questions if one.prompt == prompt), questions[0] if questions else None
@@ -168,7 +169,7 @@ def known_prompt(subject: Subject, state: Mapping[str, Any] | None = None) -> li
         subject: the model and the prompt on screen.
         state: the values that it sets besides the prompt.
     """
-    found = answered(subject.key)
+    found = answered_questions(subject.key)
     if not found or subject.prompt in [question.prompt for question in found]:
         return []
     question = found[0]
@@ -206,7 +207,7 @@ class Appeared:
 
 @scrubber.same_at_every_step
 @jobs.data("Reading how it was trained", max_entries=64)
-def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
+def find_appearance(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
     """When in training the model began to need this head for the right answer, if it does and that
     is known.
     """
@@ -248,12 +249,12 @@ def when_it_appeared(
         query: the values that the suggestion writes into the address, given the head.
         state: the values that it sets besides prompt and step.
     """
-    question = chosen(answered(key), prompt)
+    question = chosen_question(answered_questions(key), prompt)
     needed = None if question is None else needed_head(key, question)
     if question is None or needed is None:
         when = None
     else:
-        when = appeared(key, question, needed.head)
+        when = find_appearance(key, question, needed.head)
     if question is None or needed is None or when is None:
         return None
     right = in_quotes(language_model(key).tokenizer.label(question.right))

@@ -11,12 +11,12 @@ from gptviz.figures.kit.format import percent
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.dictionaries.quality import Quality
 from gptviz.language_model import dictionaries
-from gptviz.ui.shell.subject import Asked, ModelKey, ask
-from gptviz.ui.widgets import escaped
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, ask
+from gptviz.ui.widgets import escape_markdown
 from gptviz.ui.widgets.tables import show_table
 
 
-def ask_quality(key: ModelKey, dictionary: str, text: str | None) -> Asked[Quality]:
+def ask_quality(key: ModelKey, dictionary: str, text: str | None) -> AskedAnalysis[Quality]:
     """How good a dictionary is over the data held out of training, or over the last fifth of a
     text.
     """
@@ -32,7 +32,7 @@ def ask_quality(key: ModelKey, dictionary: str, text: str | None) -> Asked[Quali
 def show_quality(dictionary: Dictionary, quality: Quality) -> None:
     """The numbers in a sentence, and the losses beside that with a random dictionary as a table."""
     st.markdown(
-        f"**{escaped(dictionary.name)}**: its features give back {percent(quality.explained)} of "
+        f"**{escape_markdown(dictionary.name)}**: its features give back {percent(quality.explained)} of "
         "the variance of the stream, "
         f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; "
         f"{percent(quality.dead)} are dead. {dictionary.support} "

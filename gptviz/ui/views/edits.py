@@ -13,8 +13,8 @@ from gptviz.interp.changing.unit_edits import AttentionEdit, PositionsEdit
 from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.ui.shell.subject.edits import asked, set_to, toggle
-from gptviz.ui.widgets import capitalised
+from gptviz.ui.shell.subject.edits import asked_edits, set_to, toggle
+from gptviz.ui.widgets import capitalise_text
 
 __all__ = [
     "about_patterns",
@@ -29,7 +29,7 @@ __all__ = [
 
 def _present(unit: Unit) -> str | None:
     """The edit of this unit that the address asks for, if any."""
-    return next((text for text in asked() if text.partition("=")[0] == unit.name), None)
+    return next((text for text in asked_edits() if text.partition("=")[0] == unit.name), None)
 
 
 def off_or_on(unit: Unit) -> None:
@@ -76,7 +76,7 @@ def of_attention(lm: LanguageModel, like: Unit) -> dict[str, str]:
 def about_patterns(lm: LanguageModel) -> list[str]:
     """For each edit of an attention of the model, a sentence about a picture of its patterns."""
     return [
-        f"{capitalised(one.unit.title)} {_of_pattern(one)}"
+        f"{capitalise_text(one.unit.title)} {_of_pattern(one)}"
         for one in lm.changes
         if isinstance(one, AttentionEdit)
     ]

@@ -55,7 +55,7 @@ class OutputText:
     written: tuple[int, ...]  #: the same with the end token, if it was written
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the end token was written."""
         return len(self.written) > len(self.ids)
 
@@ -63,7 +63,7 @@ class OutputText:
         """Whether the text was cut at `LONGEST_ANSWER`, though a model of this `config` had room
         for more.
         """
-        return not self.ended and len(self.ids) < config.context_length
+        return not self.has_ended and len(self.ids) < config.context_length
 
 
 def longest_answer(config: Config) -> int:

@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from gptviz.figures.training.curves import Curve
-from gptviz.machine.files import kept_until_written, written
+from gptviz.machine.files import file_stamp, kept_until_written
 from gptviz.model import Config, parameter_count
 from gptviz.runs import checkpoints
-from gptviz.runs.divergence import diverged
+from gptviz.runs.divergence import describe_divergence
 from gptviz.runs.experiments import GROUPS, PLANS
 from gptviz.runs.status import Status, read_status
 from gptviz.settings.fields import field_infos
@@ -56,7 +56,7 @@ class Entry:
     settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def best(self) -> float:
+    def best_loss(self) -> float:
         """The lowest validation loss after the first step or a later one; NaN before there is one.
 
         The loss before the first step says nothing about what was learned, and would be the best of
@@ -73,7 +73,7 @@ class Entry:
         return math.nan
 
     @property
-    def last(self) -> float:
+    def last_loss(self) -> float:
         """The last validation loss; NaN before the first."""
         if self.has_curve and self.curve is not None:
             return float(self.curve.validation[-1])
@@ -120,14 +120,14 @@ def entries() -> dict[str, Entry]:
                 | {name: recipe.get(name) for name in field_infos(Recipe)}
                 | config.to_dict()
             )
-            problem = diverged(card, config)
+            problem = describe_divergence(card, config)
             last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
             known[name] = Entry(
                 checkpoints.name_of(folder),
                 folder,
                 status,
                 problem=_wrong_weights(
-                    folder, config, tuple(map(written, checkpoints.weight_files(folder)))
+                    folder, config, tuple(map(file_stamp, checkpoints.weight_files(folder)))
                 ),
                 diverged=problem or "",
                 data=data,

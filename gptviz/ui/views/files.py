@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import NO_UPLOADS, upload_limit
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 
 MOST_UPLOADED = 1_000  # MB
 
@@ -34,7 +34,7 @@ def read_in(label: str, ending: str, read: Callable[[Path], None], *, key: str, 
                 read(path)
             except (ValueError, OSError) as error:
                 st.session_state[f"{key} refused"] = (
-                    f"The file was not taken: {escaped(reason_of(error))}."
+                    f"The file was not taken: {escape_markdown(reason_of(error))}."
                 )
 
     st.file_uploader(label, type=ending, key=key, on_change=take, max_upload_size=most, help=help)

@@ -39,7 +39,7 @@ def text_to_fit(key: ModelKey) -> str | None:
     return None
 
 
-def said(key: ModelKey) -> str:
+def describe_texts(key: ModelKey) -> str:
     """What they are, in words that go on after "over"."""
     return registry.held_out(language_model(key).card.source)
 
@@ -47,7 +47,7 @@ def said(key: ModelKey) -> str:
 # Read-only, shared by all sessions.
 @scrubber.same_at_every_step
 @jobs.resource("Reading the data", max_entries=8)
-def tested(key: ModelKey) -> tuple[Rows, ...]:
+def scored_rows(key: ModelKey) -> tuple[Rows, ...]:
     """The first of them, with the tokens whose prediction counts in the loss: of a task only its
     answers.
 
@@ -67,7 +67,7 @@ def texts(key: ModelKey) -> tuple[torch.Tensor, ...]:
     """The first of them as rows of tokens [T], each up to its end.
 
     Raises:
-        ValueError: as in `tested`.
-        OSError: as in `tested`.
+        ValueError: as in `scored_rows`.
+        OSError: as in `scored_rows`.
     """
     return tuple(language_model(key).rows(most=MOST_TOKENS))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.format import small
+from gptviz.figures.kit.format import format_small
 from gptviz.figures.training.curves import Curve
 from gptviz.machine.files import kept_until_written
 from gptviz.takehome.learning_curves import read_accuracy, read_curve
@@ -41,8 +41,8 @@ def most_of_its_fall(curve: Curve) -> str:
     reached = losses <= losses[0] - NINE_TENTHS * (losses[0] - losses[-1])
     step = int(steps[int(reached.argmax())])
     return (
-        f"On held-out data the loss fell from {small(float(losses[0]), 3)} to "
-        f"{small(float(losses[-1]), 3)}, and "
+        f"On held-out data the loss fell from {format_small(float(losses[0]), 3)} to "
+        f"{format_small(float(losses[-1]), 3)}, and "
         f"nine tenths of that by step {step:,}."
     )
 

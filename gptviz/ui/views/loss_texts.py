@@ -17,8 +17,8 @@ from gptviz.labelled_array import Float64Array
 from gptviz.language_model import LanguageModel, changing, data
 from gptviz.machine.errors import reason_of
 from gptviz.model.costs.effort import LITTLE, effort
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
-from gptviz.ui.widgets import controls, escaped, jobs
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
+from gptviz.ui.widgets import controls, escape_markdown, jobs
 
 from . import held_out
 
@@ -61,7 +61,7 @@ def choose(subject: Subject) -> LossText:
             help="The loss is the mean surprise, −ln of the probability that the model gave to "
             "what really came: over the prompt "
             f"above, or over the first {held_out.MOST_TOKENS:,} tokens or so of "
-            f"{held_out.said(subject.key)}, of which only the "
+            f"{held_out.describe_texts(subject.key)}, of which only the "
             "answers count where the data have answers.",
         )
     if which == HELD_OUT:
@@ -69,7 +69,7 @@ def choose(subject: Subject) -> LossText:
             rows(subject.key.unedited, LossText(HELD_OUT))
         except (ValueError, OSError, KeyError, TypeError) as error:
             st.info(
-                f"The held-out data cannot be read ({escaped(reason_of(error))}): the loss is over "
+                f"The held-out data cannot be read ({escape_markdown(reason_of(error))}): the loss is over "
                 "the prompt."
             )
             which = PROMPT
@@ -87,11 +87,11 @@ def rows(key: ModelKey, text: LossText) -> Sequence[Rows]:
         OSError: it is not on this machine.
     """
     if text.prompt is None:
-        return held_out.tested(key.unedited)
+        return held_out.scored_rows(key.unedited)
     return ask(key.unedited, data.counted_rows, "Reading the prompt", prompt=text.prompt).value
 
 
-def ask_guess(key: ModelKey, prompt: str) -> Asked[Guess]:
+def ask_guess(key: ModelKey, prompt: str) -> AskedAnalysis[Guess]:
     """The probabilities of tokens or labels after the prompt, and the loss over it, with the edits
     of `key`.
     """
@@ -107,7 +107,7 @@ def loss_of(key: ModelKey, text: LossText) -> float:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def _loss_held_out(key: ModelKey) -> float:
-    return loss(language_model(key).model, held_out.tested(key.unedited))
+    return loss(language_model(key).model, held_out.scored_rows(key.unedited))
 
 
 @jobs.data("Switching off one head after the other", max_entries=32)

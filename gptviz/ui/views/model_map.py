@@ -24,7 +24,7 @@ from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, Transformer, Watch, read_in_passes
 from gptviz.model.kinds import ModelKind
-from gptviz.settings.address_values import declared
+from gptviz.settings.address_values import declare_values
 from gptviz.ui.page import Page
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.classify import PAGE as CLASSIFY
@@ -35,7 +35,7 @@ from gptviz.ui.records.translate import PAGE as TRANSLATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, opening, reading
 from gptviz.ui.views import append_token, edits, encoder_decoder
-from gptviz.ui.views.read import Read, read_by
+from gptviz.ui.views.read import PromptRead, read_by
 from gptviz.ui.widgets import addresses, jobs
 
 # Keys of the session's state: the map, the tensor looked at last, and whether its box was closed
@@ -98,7 +98,7 @@ def page_for(box: Box, kind: ModelKind) -> tuple[Page, dict[str, str]] | None:
     return page, suitable
 
 
-def like(config: Config) -> dict[str, list[int]]:
+def like_blocks(config: Config) -> dict[str, list[int]]:
     """For each stack and each of its blocks, the number of the first block that is the same except
     for the names of its tensors.
 
@@ -106,22 +106,22 @@ def like(config: Config) -> dict[str, list[int]]:
     without.
     """
 
-    def first(block: int) -> int:
+    def first_like(block: int) -> int:
         return next(
             one
             for one in range(min(1, block), block + 1)
-            if config.windowed(one) == config.windowed(block)
+            if config.has_window(one) == config.has_window(block)
         )
 
     return {
         "encoder.": [min(1, block) for block in range(config.n_encoder_layer)],
-        "": [first(block) for block in range(config.n_layer)],
+        "": [first_like(block) for block in range(config.n_layer)],
     }
 
 
-def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
+def _is_sent(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
     """Whether a box is sent to the browser. Of blocks that are the same only the first is sent:
-    `blocks` is from `like`.
+    `blocks` is from `like_blocks`.
     """
     stack = "encoder." if path.startswith("encoder.") else ""
     place = path.removeprefix(stack)
@@ -129,7 +129,7 @@ def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
 
 
 @jobs.resource("Reading the prompt", max_entries=8)
-def patterns(key: ModelKey, read: Read) -> dict[str, npt.NDArray[np.uint8]]:
+def patterns(key: ModelKey, read: PromptRead) -> dict[str, npt.NDArray[np.uint8]]:
     """Thumbnails of the patterns of each kind of attention [block, head, query, key], for as many
     blocks and heads as fit.
     """
@@ -152,7 +152,7 @@ def patterns(key: ModelKey, read: Read) -> dict[str, npt.NDArray[np.uint8]]:
         if name in small[kind] or len(small[kind]) < view.MOST_THUMBNAILS // heads:
             mask = whole = None
             if kind == "decoder":
-                mask = _hidden(lm.model, name, value)
+                mask = _hidden_keys(lm.model, name, value)
                 whole = (len(read.ids), len(read.ids))
             small[kind].setdefault(name, []).append(
                 view.thumbnails(value[0, :heads].float().cpu().numpy(), mask, whole)
@@ -170,7 +170,9 @@ def patterns(key: ModelKey, read: Read) -> dict[str, npt.NDArray[np.uint8]]:
     }
 
 
-def _hidden(model: Transformer, name: str, pattern: torch.Tensor) -> npt.NDArray[np.bool_] | None:
+def _hidden_keys(
+    model: Transformer, name: str, pattern: torch.Tensor
+) -> npt.NDArray[np.bool_] | None:
     """Where the mask of the block with this `pattern` [B, H, queries, keys] hides a key from a
     query [query, key]; None if it hides nothing. The queries are at the last positions of the keys.
     """
@@ -184,7 +186,7 @@ def _hidden(model: Transformer, name: str, pattern: torch.Tensor) -> npt.NDArray
 
 
 def _tensor(
-    key: ModelKey, read: Read, prompt: str, box: Box, piece: BoxTensor, at: tuple[int, ...]
+    key: ModelKey, read: PromptRead, prompt: str, box: Box, piece: BoxTensor, at: tuple[int, ...]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A tensor of a box: its description for the browser, and its numbers."""
     lm = language_model(key)
@@ -202,12 +204,14 @@ def _tensor(
         "labels": [
             _labels(lm, read, axis, *ends) for axis, ends in zip(piece.axes, span, strict=True)
         ],
-        "code": view.code_of(piece, load_call(lm), lambda name: traced(key, read, prompt, name)),
+        "code": view.code_of(
+            piece, load_call(lm), lambda name: trace_code(key, read, prompt, name)
+        ),
     }
     return header, {"tensor": part, "summary": view.summary(numbers)}
 
 
-def _pass(lm: LanguageModel, read: Read, piece: BoxTensor) -> Trace:
+def _pass(lm: LanguageModel, read: PromptRead, piece: BoxTensor) -> Trace:
     """A trace with the value of `piece`; an empty one for weights and fixed numbers, which need no
     forward pass.
     """
@@ -220,7 +224,9 @@ def _pass(lm: LanguageModel, read: Read, piece: BoxTensor) -> Trace:
     return run(lm.model, ids, [piece.name], source=source, logits_at=at)
 
 
-def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> list[str] | None:
+def _labels(
+    lm: LanguageModel, read: PromptRead, axis: str, first: int, last: int
+) -> list[str] | None:
     """The names of the indices of an axis, or None if they are plain numbers."""
     if axis == "vocabulary":
         return [lm.tokenizer.label(i) for i in range(first, min(last, lm.tokenizer.vocab_size))]
@@ -233,7 +239,7 @@ def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> 
     return None
 
 
-def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
+def trace_code(key: ModelKey, read: PromptRead, prompt: str, name: str) -> str:
     """The lines that compute, as `trace`, the pass over the `prompt` whose value `name` the map
     shows.
     """
@@ -256,7 +262,7 @@ trace = run(lm.model, ids, [{name!r}], source=source)"""
 @st.cache_resource(max_entries=12, show_spinner=False)
 def payload(
     key: ModelKey,
-    read: Read,
+    read: PromptRead,
     prompt: str,
     tokens: tuple[Token, ...],
     guesses: tuple[Token, ...],
@@ -267,10 +273,10 @@ def payload(
     """The payload for the browser."""
     lm = language_model(key)
     config = lm.model.config
-    blocks = like(config)
+    blocks = like_blocks(config)
     whole = anatomy_of(key, len(read.ids), len(read.source or ()))
     label = lm.tokenizer.label
-    own = _labelled(tokens)
+    own = _label_probabilities(tokens)
     header: dict[str, Any] = {
         "text": fingerprint(key, read, prompt),
         "model": key.title,
@@ -281,28 +287,28 @@ def payload(
         "context": config.context_length,
         "mask": config.mask,
         "windows": [
-            config.window if config.windowed(block) else None for block in range(config.n_layer)
+            config.window if config.has_window(block) else None for block in range(config.n_layer)
         ],
         "like": blocks,
         "size": size,
-        "boxes": [asdict(box) for box in whole.boxes if _travels(box.path, blocks)],
+        "boxes": [asdict(box) for box in whole.boxes if _is_sent(box.path, blocks)],
         "arrows": [
             [arrow.start, arrow.end]
             for arrow in whole.arrows
-            if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
+            if _is_sent(arrow.start, blocks) and _is_sent(arrow.end, blocks)
         ],
         "counts": _counts(whole),
         # In an encoder–decoder the prompt is the source; the decoder reads its own answer.
         "tokens": [[label(i), None] for i in read.ids] if read.source else own,
         "source": own if read.source else [],
-        "guesses": _labelled(guesses),
+        "guesses": _label_probabilities(guesses),
         "takes": takes,
         "spaced": lm.tokenizer.is_spaced,
         "page": view.PAGE,
         "code": view.code_of_map(
             load_call(lm), whole, len(read.ids), max(1, len(read.source or ()))
         ),
-        "declared": declared(view.address(whole), view.usual(whole)),
+        "declared": declare_values(view.address(whole), view.default_boxes(whole)),
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }
@@ -313,7 +319,7 @@ def payload(
     return pack(header, **arrays)
 
 
-def _labelled(tokens: tuple[Token, ...]) -> list[list[str | float | None]]:
+def _label_probabilities(tokens: tuple[Token, ...]) -> list[list[str | float | None]]:
     """Labels with their probabilities; None for a probability that is missing or not a number,
     since weights may be damaged.
     """
@@ -355,7 +361,7 @@ def show(
     whole = anatomy_of(subject.key, len(read.ids), len(read.source or ()))
 
     def take(value: object) -> None:
-        index = view.taken(value, text, len(guess_ids))
+        index = view.read_guess(value, text, len(guess_ids))
         if index is not None:
             append_token.append_token(subject, subject.encoding.ids, guess_ids[index])
 

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.figures.changing.before_after import before_after
-from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.figures.units import neurons as figures
 from gptviz.interp.changing.edit import MOST_NUMBER
 from gptviz.interp.units.activity import BINS, Activity
@@ -19,12 +19,12 @@ from gptviz.interp.units.unit import Unit
 from gptviz.interp.units.unit import unit as named
 from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.language_model import units
-from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views import edits
 from gptviz.ui.views.where_most import largest_size
 from gptviz.ui.widgets import (
     addresses,
-    capitalised,
+    capitalise_text,
     controls,
     in_quotes,
     picking,
@@ -50,10 +50,12 @@ MOST_ROWS = 200
 HIGH = 380
 
 
-def chosen(subject: Subject, activity: Activity, first: int) -> Unit:
+def chosen_unit(subject: Subject, activity: Activity, first: int) -> Unit:
     """The unit that the address asks for; `first` where it asks for none of this layer."""
     usual = activity.unit(first)
-    linked = controls.linked(CHOSEN, lambda asked: named(asked, subject.lm.model.config), usual)
+    linked = controls.linked_choice(
+        CHOSEN, lambda asked: named(asked, subject.lm.model.config), usual
+    )
     if linked.index is not None and linked.layer == activity.layer.layer:
         return linked
     return usual
@@ -66,7 +68,7 @@ def answers_to(subject: Subject, activity: Activity, index: int) -> str:
     if not activity.by_token.size:
         highest = (int(activity.rows[row][place]) for row, place in activity.places(index))
         most = list(dict.fromkeys(highest))[:ANSWERS]
-    title = capitalised(activity.unit(index).title)
+    title = capitalise_text(activity.unit(index).title)
     share = percent(float(activity.active[index]))
     if not most or activity.largest[index] <= 0:
         return f"{title} is active at none of the {activity.n_tokens:,} tokens that were read."
@@ -77,7 +79,7 @@ def answers_to(subject: Subject, activity: Activity, index: int) -> str:
     )
 
 
-def ranked(
+def show_ranked(
     activity: Activity,
     by: str,
     order: list[int],
@@ -122,7 +124,7 @@ def ranked(
     else:
         values = next(iter(more.values()))
     pick(
-        capitalised(kind),
+        capitalise_text(kind),
         some if chosen in some else [chosen, *some],
         chosen,
         choose,
@@ -138,7 +140,7 @@ def ranked(
     else:
         rest = ""
     st.caption(
-        f"{rest}Over {counted(activity.n_tokens, 'token')}. "
+        f"{rest}Over {format_count(activity.n_tokens, 'token')}. "
         f"{RANKINGS[by][1] if by in RANKINGS else ''}"
     )
 
@@ -162,7 +164,7 @@ def distribution(activity: Activity, unit: int) -> None:
     st.caption(f"Above 0 at {percent(activity.active[unit])} of the tokens.{scale}")
 
 
-def speaks_for(subject: Subject, unit: Unit) -> Asked[LabelledArray]:
+def speaks_for(subject: Subject, unit: Unit) -> AskedAnalysis[LabelledArray]:
     """The tokens that it promotes and suppresses."""
     asked = ask(subject.key, units.promoted, "Reading the weights", name=unit.name)
     shown = asked.value
@@ -181,7 +183,7 @@ def speaks_for(subject: Subject, unit: Unit) -> Asked[LabelledArray]:
     return asked
 
 
-def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArray]:
+def steer(subject: Subject, activity: Activity, unit: Unit) -> AskedAnalysis[LabelledArray]:
     """The guesses of the model if the unit is set."""
     size = largest_size(activity, unit.index or 0)
     st.markdown("**Set it, and see what changes**")
@@ -230,7 +232,9 @@ def settable(value: float) -> float:
     return float(f"{min(max(value, -MOST_NUMBER), MOST_NUMBER):.6g}")
 
 
-def ask_set(subject: Subject, unit: Unit, value: float) -> Asked[LabelledArray]:
+def ask_set(subject: Subject, unit: Unit, value: float) -> AskedAnalysis[LabelledArray]:
     """The likeliest guesses without an edit of a unit, and with the unit set to `value`."""
     settings = {"prompt": subject.text, "name": unit.name, "value": value}
-    return ask(subject.key.without(unit.name), units.unit_set, "Reading the prompt", **settings)
+    return ask(
+        subject.key.without_edit(unit.name), units.unit_set, "Reading the prompt", **settings
+    )

@@ -12,8 +12,8 @@ import pandas as pd
 import streamlit as st
 
 from gptviz.figures.changing import over_prompts as figures
-from gptviz.figures.kit.format import brief, counted, percent, signed
-from gptviz.interp.over_prompts import SAYS, Asked, How, Spread, measured
+from gptviz.figures.kit.format import brief, format_count, format_signed, percent
+from gptviz.interp.over_prompts import SAYS, AskedPrompt, How, Spread, measure_prompt
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import changing
@@ -24,7 +24,15 @@ from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model, opening
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.widgets import capitalised, controls, details, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import (
+    capitalise_text,
+    controls,
+    details,
+    escape_markdown,
+    jobs,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
@@ -48,13 +56,13 @@ ABOUT = (
 )
 
 
-def over_prompts(subject: Subject, how: How, here: Asked) -> None:
+def over_prompts(subject: Subject, how: How, here: AskedPrompt) -> None:
     """The folded list, which all pages with one have in common, and what `how` says of it beside
     the prompt on screen, `here`. A decoder has one; other models have none.
     """
     if not subject.kind.continues:
         return
-    fold = details.folded(
+    fold = details.folded_part(
         TITLE,
         icon=":material/list_alt:",
         key="list of prompts fold",
@@ -81,10 +89,10 @@ def over_prompts(subject: Subject, how: How, here: Asked) -> None:
                     "shorten it"
                 )
         except ValueError as error:
-            st.error(f"{escaped(str(error))}.")
+            st.error(f"{escape_markdown(str(error))}.")
             return
-        if (measured_spread := _found(subject, how, tuple(rows))) is not None:
-            _show(subject, how, measured_spread, _here(subject.key, how, here))
+        if (measured_spread := _find_spread(subject, how, tuple(rows))) is not None:
+            _show(subject, how, measured_spread, _measure_here(subject.key, how, here))
         with st.popover("Code", icon=":material/code:"):
             st.code(_code(subject, how, text), language="python")
 
@@ -100,10 +108,14 @@ def _sources(subject: Subject) -> None:
                 prompt_rows(text, Path(file.name).name[-80:])
                 st.session_state[LIST] = text
             except ValueError as error:
-                st.session_state[REFUSED] = f"The file was not taken: {escaped(str(error))}."
+                st.session_state[REFUSED] = (
+                    f"The file was not taken: {escape_markdown(str(error))}."
+                )
 
     def write() -> None:
-        st.session_state[LIST] = as_csv(_written(subject.key, st.session_state.get(PART) or ""))
+        st.session_state[LIST] = as_csv(
+            _written_rows(subject.key, st.session_state.get(PART) or "")
+        )
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if (task := subject.lm.task) is not None:
@@ -134,23 +146,23 @@ def _sources(subject: Subject) -> None:
 
 
 @jobs.data("Writing pairs of prompts", max_entries=16)
-def _written(key: ModelKey, part: str) -> list[PromptRow]:
+def _written_rows(key: ModelKey, part: str) -> list[PromptRow]:
     return example_pairs(language_model(key), WRITTEN, part)
 
 
 @jobs.data("Measuring the prompt on screen", max_entries=64)
-def _here(key: ModelKey, how: How, asked: Asked) -> dict[str, float]:
+def _measure_here(key: ModelKey, how: How, asked: AskedPrompt) -> dict[str, float]:
     try:
-        return measured(language_model(key).model, asked, how)
+        return measure_prompt(language_model(key).model, asked, how)
     except ValueError:  # there is nothing to restore
         return {}
 
 
-def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...]) -> Spread | None:
+def _find_spread(subject: Subject, how: How, rows: tuple[PromptRow, ...]) -> Spread | None:
     """What is computed of the list; at once where that takes a moment, else with a button, a bar
     and a way to stop it.
     """
-    title = counted(len(rows), "prompt")
+    title = format_count(len(rows), "prompt")
     asked = ask(subject.key, changing.over_prompts, title, rows=rows, how=how)
     lm = subject.lm
     if how != "attribute":
@@ -177,9 +189,11 @@ def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float])
     mean = over_list.mean[largest]
     deviation = over_list.deviation[largest]
     share = over_list.same_sign[largest]
-    over = f"{capitalised(SAYS[how])}, over {counted(len(over_list.values), 'prompt')}"
+    over = f"{capitalise_text(SAYS[how])}, over {format_count(len(over_list.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
-    best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; "
+    best = (
+        f"{capitalise_text(titles[largest])} has the largest mean, {format_signed(mean)}{around}; "
+    )
     best += f"{percent(share)} of the prompts give it this sign"
     st.markdown(f"**{over}.** {best}.")
     show_figure(

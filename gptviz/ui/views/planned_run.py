@@ -13,7 +13,7 @@ import streamlit as st
 
 from gptviz.data.source import Source
 from gptviz.data.text import TaskSource, TextSource
-from gptviz.figures.kit.format import counted, duration, in_words, moment
+from gptviz.figures.kit.format import duration, format_count, in_words, moment
 from gptviz.machine import job, memory
 from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import hosting
@@ -22,13 +22,13 @@ from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, devices
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS, Plan
-from gptviz.runs.names import claimed
+from gptviz.runs.names import claim_name
 from gptviz.runs.run import free_disk
 from gptviz.text import Corpus, Tokenizer
 from gptviz.train import estimate
 from gptviz.train.estimate import Estimate, Speed
 from gptviz.train.recipe import Recipe
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 
 UPLOADED = "a file of yours"  # its name in the form's control `data`, and so in links
 TWINS = ("-a", "-b")  # the ends of the names of two runs that differ only in their data
@@ -109,7 +109,7 @@ def speed(device: str) -> Speed:
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def estimated(
+def estimate_run(
     config: Config, recipe: Recipe, fast: Speed, tokens: int, held_out: int = 0
 ) -> Estimate:
     """The cost of a run, with `tokens` in each row of a batch, see `estimate.estimate`."""
@@ -125,7 +125,7 @@ def estimate_of(planned: PlannedRun, device: str) -> Estimate | None:
     if planned.source is not None:
         tokens = min(planned.source.tokens(planned.config), tokens)
         held_out = planned.source.evaluation_tokens(planned.config, planned.plan.tokenizer)
-    return estimated(planned.config, planned.recipe, speed(device), tokens, held_out)
+    return estimate_run(planned.config, planned.recipe, speed(device), tokens, held_out)
 
 
 def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: str) -> str | None:
@@ -201,7 +201,7 @@ def explanation(expected: Estimate) -> str:
         f"its gradients are known {in_bytes(expected.activations)}, of which logits "
         f"{in_bytes(expected.logits)}; the rest is for "
         "Python, torch and the evaluations.\n\n"
-        f"**Disk**: {in_bytes(expected.disk)}, including {counted(expected.snapshots, 'snapshot')}."
+        f"**Disk**: {in_bytes(expected.disk)}, including {format_count(expected.snapshots, 'snapshot')}."
     )
 
 
@@ -251,9 +251,9 @@ def _begin(
     twin: str | None = None,
 ) -> int:
     # Until it waits in the queue, no other process may replace it.
-    with claimed(name) as claim:
+    with claim_name(name) as claim:
         own = queue.own_queue()
-        if len(own.waiting()) >= own.most_waiting:
+        if len(own.waiting_runs()) >= own.most_waiting:
             raise queue.QueueFullError(
                 f"{own.most_waiting} runs wait already, which is the most allowed: try again later"
             )
@@ -284,7 +284,7 @@ def has_begun(planned: PlannedRun, name: str, device: str) -> bool:
         with st.spinner("Getting the data ready"):
             begin(planned, name, device)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
-        st.error(escaped(reason_of(error)) or "There is not enough memory for this model.")
+        st.error(escape_markdown(reason_of(error)) or "There is not enough memory for this model.")
         return False
     return True
 

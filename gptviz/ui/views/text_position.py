@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.settings.address_values import Values, whole
+from gptviz.settings.address_values import Values, whole_number
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.widgets import addresses, controls
 from gptviz.ui.widgets.headings import say_chosen
@@ -47,9 +47,9 @@ def position(last: int, default: int | None = None) -> int:
     range Streamlit would take the old value of the link, even if a new text asks for another.
     """
     usual = last if default is None else default
-    values = whole(0, last)
+    values = whole_number(0, last)
     named = {"": usual, END["position"]: last}
-    chosen = controls.linked(
+    chosen = controls.linked_choice(
         "position",
         lambda asked: named[asked] if asked in named else int(asked),
         usual,

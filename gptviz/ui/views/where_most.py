@@ -12,17 +12,17 @@ import streamlit as st
 import torch
 
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures.kit.format import brief, counted
+from gptviz.figures.kit.format import brief, format_count
 from gptviz.interp.units.activity import SEGMENT, Activity
 from gptviz.language_model import units
 from gptviz.machine import job
 from gptviz.machine.errors import reason_of
 from gptviz.machine.job import Job
 from gptviz.model.costs.effort import MOST, SOME, effort
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES, text_of
-from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
+from gptviz.ui.widgets import controls, escape_markdown, in_quotes, jobs
 
 HELD_OUT = "Held-out data"
 WRITTEN = "What it writes"
@@ -66,7 +66,7 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
     if subject.is_imported:
         kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
     hint = (
-        f"What {what} are observed over: {held_out.said(subject.key)}, a text that the model "
+        f"What {what} are observed over: {held_out.describe_texts(subject.key)}, a text that the model "
         "writes itself, the prompt, "
         "or a text of yours; of a model from elsewhere, also passages of old books that come with "
         "gptviz."
@@ -89,12 +89,12 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
     return {"most": most} | text
 
 
-def ask_activity(subject: Subject, layer: str, title: str, **how: Any) -> Asked[Activity]:
+def ask_activity(subject: Subject, layer: str, title: str, **how: Any) -> AskedAnalysis[Activity]:
     """What the units of a layer do."""
     return ask(subject.key, units.activity, title, layer=layer, **how)
 
 
-def observed(asked: Asked[Activity]) -> Activity | None:
+def observe_units(asked: AskedAnalysis[Activity]) -> Activity | None:
     """What the units of a layer do over the text: at once if that takes about a second; else so
     far, in a thread of the server, with a line on how far it is. Returns None as long as nothing is
     ready.
@@ -109,10 +109,10 @@ def observed(asked: Asked[Activity]) -> Activity | None:
         try:
             return asked.value
         except (ValueError, OSError) as error:
-            st.error(f"{escaped(reason_of(error))}. Choose another text above.")
+            st.error(f"{escape_markdown(reason_of(error))}. Choose another text above.")
             return None
 
-    going: Job[Activity] | None = job.found(asked)
+    going: Job[Activity] | None = job.find_job(asked)
     if going is None:  # one that was stopped stays so
         going = job.begin(asked, asked.title, lambda: asked.value)
         going.wait(SOON)
@@ -162,7 +162,7 @@ def strips(subject: Subject, activity: Activity, unit: int, colour: str) -> None
         )
     at = Counter(context.labels[context.at] for context in shown)
     often = ", ".join(
-        f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3)
+        f"{in_quotes(label)} {format_count(count, 'time')}" for label, count in at.most_common(3)
     )
     which = "Lowest" if lowest else "Highest"
     st.caption(

@@ -124,7 +124,7 @@ def _take_over(every: Sequence[str]) -> None:
             name = f"token {number}"
         st.session_state[key] = ALONE if number is None else name
     for key, new in (*_OLD_KEYS.items(), (MINUS, MINUS)):
-        addresses.takes(key, ANY)
+        addresses.accept_values(key, ANY)
         asked = st.query_params.get(key)
         if key == new:
             is_old = asked in _OLD_VALUES

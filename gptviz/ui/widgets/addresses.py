@@ -57,7 +57,7 @@ def link(base: str, query: Mapping[str, str] | Sequence[tuple[str, str]]) -> str
     return f"{base}{'?' if written else ''}{written}"
 
 
-def takes(key: str, values: Values) -> None:
+def accept_values(key: str, values: Values) -> None:
     """Note which values of `key` in its address the page accepts."""
     st.session_state.setdefault(NOTED, {})[key] = values
 
@@ -65,7 +65,7 @@ def takes(key: str, values: Values) -> None:
 def takes_all(values: Mapping[str, Values]) -> None:
     """The same for all keys that a view writes in the browser."""
     for key, each in values.items():
-        takes(key, each)
+        accept_values(key, each)
 
 
 def forget_taken() -> None:

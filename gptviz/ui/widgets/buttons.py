@@ -9,7 +9,7 @@ import streamlit as st
 _PRESSED = "pressed buttons"
 
 
-def pressed(label: str, *, key: str, disabled: bool = False, **look: Any) -> bool:
+def press_button(label: str, *, key: str, disabled: bool = False, **look: Any) -> bool:
     """A button, and whether it was pressed since the page asked last.
 
     The return value of `st.button` is lost if the run that should read it is stopped for another

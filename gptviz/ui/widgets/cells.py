@@ -33,12 +33,14 @@ def show_cells(
     names = [cell.name for _, cells in rows for cell in cells if cell is not None]
     of = fingerprint(key, names)
     file = key.replace(" ", "-")
-    about = cell_grid.About(
+    about = cell_grid.GridAddress(
         of, label=alt, file=file, **{"model": "", "prompt": "", **heading(alt), **words}
     )
 
-    def chosen(value: object) -> None:
-        if (name := cell_grid.clicked(value, of, names)) is not None:
+    def choose_cell(value: object) -> None:
+        if (name := cell_grid.read_click(value, of, names)) is not None:
             choose(name)
 
-    cell_grid.cell_grid(cell_grid.payload(rows, columns, ends, about), key=key, on_choose=chosen)
+    cell_grid.cell_grid(
+        cell_grid.payload(rows, columns, ends, about), key=key, on_choose=choose_cell
+    )

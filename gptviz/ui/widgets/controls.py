@@ -12,12 +12,11 @@ from typing import Any, Literal, TypeVar
 import streamlit as st
 
 from gptviz.machine.errors import reason_of
-from gptviz.settings.address_values import ANY, ON_OR_OFF, Values, one_of, refused
-from gptviz.settings.address_values import real as real_number
+from gptviz.settings.address_values import ANY, ON_OR_OFF, Values, no_value, one_of, real_number
 
 from . import addresses, visit
 from .headings import say_chosen
-from .markdown import escaped
+from .markdown import escape_markdown
 
 T = TypeVar("T")
 
@@ -39,7 +38,7 @@ def notices_in(container: Any = None) -> None:
     st.session_state[_NOTICES] = container
 
 
-def notices() -> Any:
+def notice_place() -> Any:
     """Where messages stand now."""
     return st.session_state.get(_NOTICES) or st
 
@@ -68,22 +67,23 @@ def _warn(key: str, values: Values, instead: str) -> None:
 
     A value that was chosen here before, for a model that offered it, gives no warning.
     """
-    addresses.takes(key, values)
+    addresses.accept_values(key, values)
     asked = st.query_params.get(key)
     if asked is not None and not values.has(asked) and key not in st.session_state:
         warn_of_link(
-            f"{key} =", asked, f", which is not available here; showing {escaped(instead)}"
+            f"{key} =", asked, f", which is not available here; showing {escape_markdown(instead)}"
         )
 
 
 def warn_of_link(what: str, asked: str, why: str) -> None:
     """Warn that the link asks for `what` “`asked`”, and say why that is not shown, as Markdown."""
-    notices().warning(
-        f"The link asks for {what} “{escaped(asked[:80])}”{why}.", icon=":material/link_off:"
+    notice_place().warning(
+        f"The link asks for {what} “{escape_markdown(asked[:80])}”{why}.",
+        icon=":material/link_off:",
     )
 
 
-def linked(
+def linked_choice(
     key: str, parse: Callable[[str], T], default: T, *, values: Values = ANY, instead: str = ""
 ) -> T:
     """A choice that the address has as `key`, and that no control is bound to: it is made in a
@@ -100,26 +100,30 @@ def linked(
         values: the values that the address may have.
         instead: what is shown instead of a value that is not possible, in words.
     """
-    addresses.takes(key, values)
+    addresses.accept_values(key, values)
     asked = st.query_params.get(key)
     read_before = f"{key} was possible"
     if asked is None:
         return default
-    why = ", which is not available here" + (f"; showing {escaped(instead)}" if instead else "")
+    why = ", which is not available here" + (
+        f"; showing {escape_markdown(instead)}" if instead else ""
+    )
     try:
         if values.has(asked):
             chosen = parse(asked)
             visit.remember(read_before, True)
             return chosen
     except ValueError as error:
-        addresses.takes(key, refused(str(error)))
-        why = f": {escaped(str(error))}"
-    if not visit.remembered(read_before):
+        addresses.accept_values(key, no_value(str(error)))
+        why = f": {escape_markdown(str(error))}"
+    if not visit.remembered_value(read_before):
         warn_of_link(f"{key} =", asked, why)
     return default
 
 
-def opens(key: str, value: str | bool, among: Collection[str | bool], own: Collection[str]) -> None:
+def open_with(
+    key: str, value: str | bool, among: Collection[str | bool], own: Collection[str]
+) -> None:
     """Let a link that does not have the control `key`, but one of the controls `own`, set that
     control to the one of the values `among` that shows these: `value`.
     """
@@ -175,8 +179,8 @@ def select(
         and (typed := st.session_state.get(key, first)) not in options
         and not may_be(typed)
     ):
-        notices().warning(
-            f"{label}: there is no “{escaped(str(typed)[:80])}”; showing “{escaped(first)}”."
+        notice_place().warning(
+            f"{label}: there is no “{escape_markdown(str(typed)[:80])}”; showing “{escape_markdown(first)}”."
         )
     _replace_impossible(key, lambda value: value in options or may_be(value), first)
     if follows:
@@ -235,14 +239,14 @@ def notch(
     return chosen
 
 
-def whole(
+def whole_number(
     label: str, low: int, high: int, *, key: str, help: str, default: int, follows: bool = False
 ) -> int:
     """A whole number from `low` to `high`, at most some hundreds, kept in the URL as `key`; no
     control where there is nothing to choose. `follows` as in `select`.
     """
     if low == high:
-        addresses.takes(key, one_of([str(low)]))
+        addresses.accept_values(key, one_of([str(low)]))
         return low
     first = min(max(default, low), high)
     return int(
@@ -250,7 +254,7 @@ def whole(
     )
 
 
-def real(
+def decimal_number(
     label: str, low: float, high: float, *, key: str, help: str, default: float, step: float
 ) -> float:
     """A number from `low` to `high`, kept in the URL as `key`."""
@@ -305,7 +309,7 @@ def text(
     said = st.session_state.setdefault(_SAID, {})
     missing = ""
     linked = None
-    addresses.takes(key, ANY)
+    addresses.accept_values(key, ANY)
     try:
         linked = addresses.get(key)
     except addresses.NotKeptError as error:
@@ -333,8 +337,8 @@ def text(
         else st.text_area(label, height=height, **common)
     ) or ""
     if missing and typed == default:
-        notices().warning(
-            f"{escaped(missing)}. The page uses its default text instead.",
+        notice_place().warning(
+            f"{escape_markdown(missing)}. The page uses its default text instead.",
             icon=":material/link_off:",
         )
     else:
@@ -352,15 +356,15 @@ def _keep(label: str, key: str, typed: str | None) -> None:
     try:
         addresses.put(key, typed)
     except OSError as error:
-        notices().warning(
+        notice_place().warning(
             f"{label}: this text is too long for the address, and it cannot be kept on this "
-            f"machine ({escaped(reason_of(error))}): a "
+            f"machine ({escape_markdown(reason_of(error))}): a "
             "reload or a link opens the page without it.",
             icon=":material/link_off:",
         )
     else:
         if typed is not None and st.query_params.get(key) != typed:
-            notices().caption(
+            notice_place().caption(
                 f"{label}: this text is too long for the address, which has a short key for it "
                 "instead. Such a link works only "
                 "on this machine."

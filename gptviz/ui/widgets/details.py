@@ -13,8 +13,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.labelled_array import LabelledArray
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
-from gptviz.text.datasets.tables import guarded
-from gptviz.ui.page import About
+from gptviz.text.datasets.tables import guard_cell
+from gptviz.ui.page import AboutText
 
 from .figure import pixels
 from .tables import show_table
@@ -26,7 +26,7 @@ def details(
     numbers: Callable[[], LabelledArray] | None = None,
     *,
     code: str | None = None,
-    about: About,
+    about: AboutText,
     key: str,
 ) -> None:
     """The folded part below a figure.
@@ -40,15 +40,17 @@ def details(
     """
     if numbers is not None:
         _table(numbers, key)
-    if code is not None and (fold := folded("Code", icon=":material/code:", key=f"{key} code")):
+    if code is not None and (
+        fold := folded_part("Code", icon=":material/code:", key=f"{key} code")
+    ):
         fold.code(code, language="python")
     title = "How it is computed, and what it cannot tell you"
-    if fold := folded(title, icon=":material/functions:", key=f"{key} how"):
+    if fold := folded_part(title, icon=":material/functions:", key=f"{key} how"):
         fold.markdown(about.how)
         fold.markdown(f"**What it cannot tell you.** {about.limits}")
 
 
-def folded(
+def folded_part(
     title: str, *, key: str, icon: str | None = None, is_needed: bool = False
 ) -> DeltaGenerator | None:
     """A part that opens with a click, or None while nobody has opened it: what is folded away costs
@@ -93,7 +95,7 @@ def as_csv(frame: pd.DataFrame) -> bytes:
 
     def cell(value: object) -> object:
         if isinstance(value, str):
-            return guarded(value)
+            return guard_cell(value)
         return value
 
     return frame.map(cell).rename(columns=cell).to_csv(index=False).encode("utf-8-sig")

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.components.figure_tools import figure_tools, payload
-from gptviz.figures.kit.theme import DARK, LIGHT, Theme, enlarged
+from gptviz.figures.kit.theme import DARK, LIGHT, Theme, enlarge_figure
 
 from .headings import heading
 
@@ -44,7 +44,7 @@ def show_figure(
     if choose is not None:
         # As a callback, so that it acts on a click once, and not on every rerun, as the chart's
         # selection would.
-        def clicked() -> None:
+        def click_point() -> None:
             for point in st.session_state[key].selection.points[:1]:
                 carried = point.get("customdata")
                 if isinstance(carried, list | tuple):
@@ -54,13 +54,13 @@ def show_figure(
                 if all(isinstance(one, int | float) for one in numbers):
                     choose(list(map(int, numbers)))
 
-        look |= {"on_select": clicked, "selection_mode": "points"}
+        look |= {"on_select": click_point, "selection_mode": "points"}
     # Plotly's own buttons would lie over the legend, and its picture has no heading.
     look["config"] = {"displayModeBar": False, **look.get("config", {})}
     sharp = not any(_IN_PIXELS.search(trace.type) for trace in figure.data)
     with st.container(gap=None):
         # A figure brings its own template: Streamlit's would be laid over it.
-        st.plotly_chart(enlarged(figure, size), key=key, alt=alt, theme=None, **look)
+        st.plotly_chart(enlarge_figure(figure, size), key=key, alt=alt, theme=None, **look)
         name = re.sub(r"\W+", "-", key).strip("-")
         figure_tools(
             payload(size, heading(alt), name=name, sharp=sharp),

@@ -19,9 +19,9 @@ from gptviz.machine import job as registry
 from gptviz.machine.job import Job, Stage
 from gptviz.streamlit_internals import is_fragment, outside_cache, session
 
-from .buttons import pressed
-from .controls import notices
-from .markdown import escaped
+from .buttons import press_button
+from .controls import notice_place
+from .markdown import escape_markdown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ def words(job: Job[Any]) -> str:
         far = "waits for another computation to end"
     else:
         far = job.progress.words
-    return escaped(f"{job.title}: {far}")
+    return escape_markdown(f"{job.title}: {far}")
 
 
 def follow(job: Job[Any], key: str, shown: Stage | None = None) -> None:
@@ -66,9 +66,9 @@ def follow(job: Job[Any], key: str, shown: Stage | None = None) -> None:
     _keep_up(job, shown)
     if not shown.is_active:
         if job.state == "stopped":
-            st.caption(f"{escaped(job.title)}: stopped; what was ready is shown.")
+            st.caption(f"{escape_markdown(job.title)}: stopped; what was ready is shown.")
         elif job.state == "failed":
-            st.error(f"{escaped(job.title)}: {escaped(job.problem)}")
+            st.error(f"{escape_markdown(job.title)}: {escape_markdown(job.problem)}")
         return
 
     @st.fragment(run_every=FOLLOWED)
@@ -77,7 +77,7 @@ def follow(job: Job[Any], key: str, shown: Stage | None = None) -> None:
         _keep_up(job, shown)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(job.progress.share, words(job))
-            if pressed(
+            if press_button(
                 "Stop",
                 key=f"stop {key}",
                 icon=":material/stop:",
@@ -97,10 +97,10 @@ def _keep_up(job: Job[Any], shown: Stage) -> None:
 def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None:
     """A button that begins a computation; `look` are other arguments of `st.button`."""
 
-    def clicked() -> None:
+    def click_button() -> None:
         begin()
 
-    st.button(label, on_click=clicked, **look)
+    st.button(label, on_click=click_button, **look)
 
 
 def on_demand(
@@ -133,7 +133,7 @@ def on_demand(
     def begin() -> Job[R]:
         return registry.begin(key, title, compute)
 
-    known: Job[R] | None = registry.found(key)
+    known: Job[R] | None = registry.find_job(key)
     if known is None and begins:
         known = begin()
         with st.spinner(title) if spins else nullcontext():
@@ -166,32 +166,32 @@ def resource(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Cach
         title: what is computed, in words.
         max_entries: as there.
     """
-    return _cached(st.cache_resource(max_entries=max_entries, show_spinner=title), title)
+    return _cache_results(st.cache_resource(max_entries=max_entries, show_spinner=title), title)
 
 
 def data(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Cached[P, R]]:
     """As `st.cache_data`, for a function that may take long; arguments as of `resource`."""
-    return _cached(st.cache_data(max_entries=max_entries, show_spinner=title), title)
+    return _cache_results(st.cache_data(max_entries=max_entries, show_spinner=title), title)
 
 
-def _cached(
+def _cache_results(
     cache: Callable[[Callable[P, R]], Any], title: str
 ) -> Callable[[Callable[P, R]], Cached[P, R]]:
-    def decorated(compute: Callable[P, R]) -> Cached[P, R]:
+    def decorate_function(compute: Callable[P, R]) -> Cached[P, R]:
         # The cache calls this if it has no value, holding a lock: others who ask for the same value
         # wait for it.
         @wraps(compute)
-        def waiting(*args: P.args, **kwargs: P.kwargs) -> R:
+        def call_and_wait(*args: P.args, **kwargs: P.kwargs) -> R:
             key = compute.__module__, compute.__qualname__, args, tuple(kwargs.items())
-            return waited(key, title, lambda: compute(*args, **kwargs))
+            return wait_for(key, title, lambda: compute(*args, **kwargs))
 
-        cached: Cached[P, R] = cache(waiting)
+        cached: Cached[P, R] = cache(call_and_wait)
         return cached
 
-    return decorated
+    return decorate_function
 
 
-def waited(key: Hashable, title: str, compute: Callable[[], R]) -> R:
+def wait_for(key: Hashable, title: str, compute: Callable[[], R]) -> R:
     """The value of a computation that a page waits for: see the words at the top of this file.
 
     Args:
@@ -233,7 +233,7 @@ def _show(job: Job[Any], key: Hashable) -> None:
 
     # Where messages stand: between two views it would move the lower one, which is then built anew
     # and loses the focus of keys.
-    place = (st if is_fragment() else notices()).empty()
+    place = (st if is_fragment() else notice_place()).empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(job.progress.share, words(job))
         st.button("Stop", key=f"stop {id(job)}", icon=":material/stop:", on_click=stop)
@@ -246,7 +246,7 @@ def _say_stopped(title: str) -> None:
     """Say that the user stopped the computation, with a way to begin it again. The page ends
     here.
     """
-    st.info(f"{escaped(title)}: stopped.", icon=":material/stop:")
+    st.info(f"{escape_markdown(title)}: stopped.", icon=":material/stop:")
     st.button(
         "Begin again",
         key="begin again",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Markdown that shows `text` unchanged, on one line: no punctuation mark has a special
     meaning.
     """
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
 
 
-def capitalised(text: str) -> str:
+def capitalise_text(text: str) -> str:
     """The text as the beginning of a sentence: its first letter is a capital."""
     return text[:1].upper() + text[1:]
 
@@ -21,4 +21,4 @@ def in_quotes(text: str) -> str:
     """A token, or another piece of text, for use in a sentence: in quotation marks, as Markdown
     that shows it unchanged.
     """
-    return f"“{escaped(text)}”"
+    return f"“{escape_markdown(text)}”"

@@ -43,10 +43,10 @@ def table(rows: pd.DataFrame, choose: Callable[[int], None], *, key: str, **look
     arguments of `st.dataframe`.
     """
 
-    def clicked() -> None:
+    def click_row() -> None:
         if chosen := st.session_state[key].selection.rows:
             choose(chosen[0])
 
     show_table(
-        rows, hide_index=True, key=key, on_select=clicked, selection_mode="single-row", **look
+        rows, hide_index=True, key=key, on_select=click_row, selection_mode="single-row", **look
     )

@@ -85,7 +85,7 @@ class Player:
         if not self.is_playing:
             return
         ready = self._key("ready")
-        upcoming = following(options, chosen)
+        upcoming = option_after(options, chosen)
 
         @st.fragment(run_every=PACE)
         def tick() -> None:
@@ -106,7 +106,7 @@ class Player:
         st.session_state[ready] = True
 
 
-def following(options: Sequence[T], chosen: T) -> T | None:
+def option_after(options: Sequence[T], chosen: T) -> T | None:
     """The option after the chosen one, None after the last."""
     at = options.index(chosen) + 1 if chosen in options else 0
     if at < len(options):

@@ -23,7 +23,7 @@ def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = N
     *own, second, third, last = st.columns(3 if place else 4, gap="medium")
     first = place or own[0]
     with first:
-        chosen_temperature = controls.real(
+        chosen_temperature = controls.decimal_number(
             "Temperature",
             0.0,
             2.0,
@@ -37,7 +37,7 @@ def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = N
             ),
         )
     with second:
-        top_k = controls.whole(
+        top_k = controls.whole_number(
             "Top-k (0: off)",
             0,
             MOST_TOP_K,
@@ -46,7 +46,7 @@ def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = N
             help="Draw from this many of the likeliest tokens only; 0 draws from all.",
         )
     with third:
-        top_p = controls.real(
+        top_p = controls.decimal_number(
             "Top-p (1: off)",
             0.05,
             1.0,
@@ -61,7 +61,7 @@ def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = N
         )
     with last:
         hint = "Decides the random numbers: the same seed writes the same text."
-        seed = controls.whole("Seed", 0, 99, key="seed", default=0, help=hint)
+        seed = controls.whole_number("Seed", 0, 99, key="seed", default=0, help=hint)
     return Sampling(
         temperature=chosen_temperature,
         top_k=top_k or None,

@@ -56,7 +56,7 @@ class _Taken:
         return bool(self.offer.state or self.offer.query or self.undo)
 
 
-def here() -> None:
+def place_tries() -> None:
     """Let the suggestions of the page stand here, which are computed after what they are about."""
     st.session_state[_PLACE] = st.container()
 
@@ -136,7 +136,7 @@ def go_back() -> None:
     st.session_state[_TAKEN] = before
     for key, value in last.offer.state.items():
         if isinstance(value, ViewCommand):
-            st.session_state[key] = value.back()
+            st.session_state[key] = value.undo_command()
         elif key in last.state:
             st.session_state[key] = last.state[key]
         else:

@@ -16,7 +16,7 @@ def remember(key: str, value: object) -> None:
     st.session_state.setdefault(_VISIT, {})[key] = value
 
 
-def remembered(key: str) -> Any:
+def remembered_value(key: str) -> Any:
     """The value remembered last as `key`, or None."""
     return st.session_state.get(_VISIT, {}).get(key)
 

@@ -11,7 +11,7 @@ from gptviz.figures.changing import patched
 from gptviz.figures.changing.compared import differences, movers, pairs
 from gptviz.figures.changing.fewer_bits import MOST_NUMBERED, matrix_errors
 from gptviz.figures.changing.over_prompts import SHOWN, over_prompts
-from gptviz.figures.changing.patched import restored
+from gptviz.figures.changing.patched import draw_restored
 from gptviz.figures.changing.strength import losses, singular_values
 from gptviz.figures.kit.theme import DARK, KEY, LIGHT, QUERY, Theme
 from gptviz.labelled_array import Axis, LabelledArray
@@ -91,7 +91,7 @@ def words_of(array: LabelledArray) -> list[list[str]]:
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_every_map_has_the_same_scale_and_each_cell_its_words(theme: Theme) -> None:
     array = shares()
-    figure = restored(array, theme, title="Output", words=words_of(array))
+    figure = draw_restored(array, theme, title="Output", words=words_of(array))
     drawn, written, clicked = figure.data
     assert list(written.text) == ["−150", "−90", "−30", "30", "90", "150"]
     assert (drawn.zmin, drawn.zmax) == (-1, 1)
@@ -108,7 +108,7 @@ def test_every_map_has_the_same_scale_and_each_cell_its_words(theme: Theme) -> N
 
 def test_columns_before_the_first_are_left_out_and_the_others_keep_their_numbers() -> None:
     array = shares(places=5)
-    figure = restored(
+    figure = draw_restored(
         array, LIGHT, title="Stream", words=words_of(array), first=3, marked=[3], chosen=(1, 4)
     )
     drawn, written, clicked, marks = figure.data
@@ -123,7 +123,7 @@ def test_columns_before_the_first_are_left_out_and_the_others_keep_their_numbers
 
 def test_a_large_map_has_no_marks_to_click_and_labels_that_do_not_overlap() -> None:
     array = shares(blocks=30, places=256)
-    figure = restored(array, LIGHT, title="Stream", words=words_of(array))
+    figure = draw_restored(array, LIGHT, title="Stream", words=words_of(array))
     assert len(figure.data) == 1
     assert len(figure.layout.xaxis.ticktext) <= patched.MOST_WORDS
     assert len(figure.layout.yaxis.ticktext) <= patched.MOST_CHARACTERS
@@ -135,7 +135,7 @@ def test_a_key_head_is_named_with_all_the_heads_that_it_serves_and_has_room_for_
     shares = LabelledArray(
         np.zeros((2, 12)), (Axis("block", ("0", "1")), Axis("key head", names)), "share"
     )
-    layout = restored(shares, LIGHT, title="Keys", words=[[""] * 12] * 2).layout
+    layout = draw_restored(shares, LIGHT, title="Keys", words=[[""] * 12] * 2).layout
     assert [text.strip("\u2068\u2069") for text in layout.xaxis.ticktext] == list(names)
     assert layout.margin.b >= 22 + 7.2 * 0.87 * max(map(len, names)), (
         "characters of 7.2 pixels that lean by 60 degrees"

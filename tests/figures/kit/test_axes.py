@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.figures.kit import axes
-from gptviz.figures.kit.axes import axis, distinct, log_ticks, rows, span
+from gptviz.figures.kit.axes import axis, distinct_names, log_ticks, rows, span
 from gptviz.labelled_array import Axis
 from gptviz.text import CharTokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
@@ -46,7 +46,7 @@ def test_the_first_row_is_at_the_top_and_each_has_its_name() -> None:
 
 def test_categories_differ_and_are_read_as_they_were() -> None:
     names = ["a", "b", "a", "a", ""]
-    made = distinct(names)
+    made = distinct_names(names)
     assert len(set(made)) == len(names)
     assert [name.replace("\u200b", "") for name in made] == names
 

@@ -11,15 +11,15 @@ import pytest
 from gptviz.figures.kit.format import (
     brief,
     change_in_words,
-    counted,
     duration,
-    fixed,
+    format_count,
+    format_fixed,
+    format_small,
     in_words,
     moment,
     percent,
     power,
     side_by_side,
-    small,
 )
 
 # What each of them writes of a number.
@@ -78,7 +78,7 @@ WRITTEN: dict[Callable[[Any], str], dict[float | None, str]] = {
     moment: {7910.0: "7,910 s", 7.91: "7.91 s", 0.00325: "3.25 ms", 2.64e-5: "26.4 µs"},
     in_words: {12_800_000: "12.8 million", 80.2e9: "80.2 billion", 97.0: "97"},
     # no sign where it is rounded to nothing
-    fixed: {-0.001: "0.00", 0.001: "0.00", -0.234: "−0.23", 1.0: "1.00"},
+    format_fixed: {-0.001: "0.00", 0.001: "0.00", -0.234: "−0.23", 1.0: "1.00"},
 }
 
 
@@ -110,12 +110,12 @@ def test_numbers_side_by_side_have_the_decimals_of_the_largest(
 
 
 def test_one_thing_is_one_thing() -> None:
-    assert [counted(n, "box", "boxes") for n in (0, 1, 1_000)] == [
+    assert [format_count(n, "box", "boxes") for n in (0, 1, 1_000)] == [
         "0 boxes",
         "1 box",
         "1,000 boxes",
     ]
-    assert counted(2, "block") == "2 blocks"
+    assert format_count(2, "block") == "2 blocks"
 
 
 def test_what_looks_the_same_before_and_after_stays() -> None:
@@ -125,7 +125,7 @@ def test_what_looks_the_same_before_and_after_stays() -> None:
 
 
 def test_what_would_be_rounded_to_nothing_is_a_power_of_ten() -> None:
-    assert [small(value, 4) for value in (0.0, 7.05e-8, 0.00006, 1.75)] == [
+    assert [format_small(value, 4) for value in (0.0, 7.05e-8, 0.00006, 1.75)] == [
         "0.0000",
         "7.1 · 10⁻⁸",
         "0.0001",

@@ -14,7 +14,7 @@ import plotly.io
 import pytest
 
 from gptviz.figures.kit import axes, heat, lines
-from gptviz.figures.kit.theme import DARK, LIGHT, PATTERN, Theme, themed
+from gptviz.figures.kit.theme import DARK, LIGHT, PATTERN, Theme, themed_figure
 from gptviz.labelled_array import Axis, LabelledArray
 
 
@@ -29,7 +29,7 @@ def array(encoded: dict[str, str]) -> np.ndarray:
 
 def layout_of(axis: Axis) -> Any:
     """The layout of a figure with these tokens on both axes."""
-    return themed(
+    return themed_figure(
         LIGHT, height=300, xaxis=axes.token_axis(axis), yaxis=axes.token_axis(axis, down=True)
     ).layout
 
@@ -39,7 +39,7 @@ def test_cells_carry_the_numbers_given_and_those_without_a_number_are_blank() ->
     given[np.triu_indices(20, 1)] = np.nan
     sent = json.loads(
         plotly.io.to_json(
-            themed(LIGHT, heat.heatmap(given, 0, 1, LIGHT, colour=PATTERN), height=300),
+            themed_figure(LIGHT, heat.heatmap(given, 0, 1, LIGHT, colour=PATTERN), height=300),
             validate=False,
         )
     )

@@ -10,7 +10,7 @@ import pytest
 import gptviz
 from gptviz.figures.kit.labelled import picture
 from gptviz.figures.kit.theme import DARK, KEY, QUERY
-from gptviz.labelled_array import Axis, LabelledArray, numbered
+from gptviz.labelled_array import Axis, LabelledArray, number_axis
 
 TOKENS = Axis("token", ("the", "cat", "the", "<b>"))
 
@@ -31,7 +31,7 @@ def test_two_axes_become_cells_whose_scale_has_0_in_the_middle_where_some_lie_be
     lowest: float, scale: object
 ) -> None:
     values = np.array([[lowest, 1.0, 2.0, 0.5], [0.6, 0.7, 0.8, 0.9]])
-    figure = picture(LabelledArray(values, (numbered("block", 2), TOKENS), "cosine"), DARK)
+    figure = picture(LabelledArray(values, (number_axis("block", 2), TOKENS), "cosine"), DARK)
     (cells,) = figure.data
     np.testing.assert_allclose(cells.z, values, rtol=1e-6)
     assert (cells.zmin, cells.zmax) == scale
@@ -44,7 +44,7 @@ def test_a_notebook_shows_it_and_three_axes_are_refused() -> None:
     values = LabelledArray(np.ones(4), (TOKENS,), "times")
     assert gptviz.show(values, height=200).layout.height == 200
     deep = LabelledArray(
-        np.ones((1, 1, 4)), (numbered("block", 1), numbered("head", 1), TOKENS), "times"
+        np.ones((1, 1, 4)), (number_axis("block", 1), number_axis("head", 1), TOKENS), "times"
     )
     with pytest.raises(ValueError, match=r"3 axes \(block, head, token\).*take a part"):
         gptviz.show(deep)

@@ -183,7 +183,7 @@ def test_bars_have_a_fixed_scale_that_reaches_below_zero_only_where_a_bar_does()
     ("label", "shown"), [("<b>", "&lt;b&gt;"), ("x" * 40, "x" * 23 + "…"), ("ש", "\u2068ש\u2069")]
 )
 def test_a_label_is_shown_as_text(label: str, shown: str) -> None:
-    assert scatter.plain(label).replace("\u2068", "").replace("\u2069", "") == shown.replace(
+    assert scatter.plain_label(label).replace("\u2068", "").replace("\u2069", "") == shown.replace(
         "\u2068", ""
     ).replace("\u2069", "")
 

@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from gptviz.figures.kit.theme import DARK, LIGHT, Theme, enlarged, themed
+from gptviz.figures.kit.theme import DARK, LIGHT, Theme, enlarge_figure, themed_figure
 from gptviz.figures.training.curves import COLOURS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,9 +54,9 @@ def test_a_figure_grows_as_a_whole_and_its_numbers_stay() -> None:
         "font": {"size": 13},
     }
     along = {"title": {"text": "t", "standoff": 4}, "range": [0, 9]}
-    figure = themed(LIGHT, points, bars, height=300, annotations=[note], xaxis=along)
-    assert enlarged(figure, 1) is figure
-    large = enlarged(figure, 2)
+    figure = themed_figure(LIGHT, points, bars, height=300, annotations=[note], xaxis=along)
+    assert enlarge_figure(figure, 1) is figure
+    large = enlarge_figure(figure, 2)
     for one, other in zip(figure.to_dict()["data"], large.to_dict()["data"], strict=True):
         assert (one["x"], one["y"]) == (other["x"], other["y"])
     assert large.data[1].width == 0.5, "measured along the axis"

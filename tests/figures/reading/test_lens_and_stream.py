@@ -10,7 +10,7 @@ import pytest
 from gptviz.figures.kit.scatter import side_by_side
 from gptviz.figures.kit.theme import DARK, LIGHT, Theme
 from gptviz.figures.reading.lens import NAMED, by_layer, rise_and_fall
-from gptviz.figures.reading.stream import written
+from gptviz.figures.reading.stream import draw_written
 from gptviz.labelled_array import Axis, LabelledArray
 
 LAYERS = ("embed", "blocks.0.attention", "blocks.0.mlp")
@@ -71,7 +71,7 @@ def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:
         (Axis("quantity", ("size", "along")), Axis("sublayer", writers)),
         "share",
     )
-    figure = written(table, LIGHT, height=400)
+    figure = draw_written(table, LIGHT, height=400)
     points, bars = ([one for one in figure.data if one.type == kind] for kind in ("scatter", "bar"))
     np.testing.assert_allclose(
         sorted((one.x[0], one.y[0]) for one in points), [(0, 2), (1, 0.5), (2, 1)]
@@ -95,12 +95,12 @@ def test_of_many_sublayers_the_blocks_are_named_each_in_its_middle() -> None:
     shares = LabelledArray(
         np.ones((2, 24)), (Axis("quantity", ("size", "along")), Axis("sublayer", names)), "share"
     )
-    axis = written(shares, LIGHT, height=400).layout.xaxis
+    axis = draw_written(shares, LIGHT, height=400).layout.xaxis
     assert axis.ticktext == tuple(f"block {block}" for block in range(12))
     assert axis.tickvals == tuple(2 * block + 0.5 for block in range(12))
     names = tuple(f"blocks.{block}.mlp" for block in range(40))
     shares = LabelledArray(np.ones((2, 40)), (shares.axes[0], Axis("sublayer", names)), "share")
-    axis = written(shares, LIGHT, height=400).layout.xaxis
+    axis = draw_written(shares, LIGHT, height=400).layout.xaxis
     assert axis.ticktext[:2] == ("block 0", "block 2"), "of more blocks than fit, every second one"
     assert axis.tickvals[1] == 2
 

@@ -13,7 +13,7 @@ from gptviz.interp.changing import ablation
 from gptviz.interp.changing.ablation import Rows, loss, loss_with_each
 from gptviz.interp.changing.before_after import guess, guess_and_loss
 from gptviz.interp.changing.edit import MEAN, ZERO, Inputs
-from gptviz.interp.changing.edits import edit_unit, edited
+from gptviz.interp.changing.edits import edit_model, edit_unit
 from gptviz.interp.units.unit import heads_and_mlps
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -49,7 +49,7 @@ def test_the_loss_without_each_piece_is_that_of_a_loop(
     found = dict(loss_with_each(model, rows, edits, reference))
     assert list(found) == edits
     for one in edits:
-        twin = edited(model, (one,), reference)
+        twin = edit_model(model, (one,), reference)
         each = []
         for (ids, source), targets in rows:
             for b in range(len(ids)):

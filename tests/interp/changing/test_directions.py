@@ -12,11 +12,11 @@ from torch import Tensor
 import gptviz
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import HOWS, Direction, How, contrast
-from gptviz.interp.changing.edits import edited, edits, fitting
+from gptviz.interp.changing.edits import edit_model, edits, fitting
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
 from gptviz.language_model import LanguageModel
-from gptviz.language_model.steering import turned
+from gptviz.language_model.steering import count_turned
 from gptviz.text.datasets.sentences import Sentences
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -76,11 +76,13 @@ def test_what_an_edit_adds_to_the_stream_is_found_in_it_again() -> None:
     model = scrambled(tiny())
     vector = planted(block=0)
     rows = list(some_ids(8, batch=6, vocab=11))
-    with_it = edited(model, edits([f"direction.{NAME}=2"], model.config))
-    vectors, _ = contrast(directions.ends(with_it, rows), directions.ends(model, rows))
+    with_it = edit_model(model, edits([f"direction.{NAME}=2"], model.config))
+    vectors, _ = contrast(
+        directions.stream_at_ends(with_it, rows), directions.stream_at_ends(model, rows)
+    )
     assert cosine(vectors[0], vector) > 0.999
     with pytest.raises(ValueError, match="decoders that have blocks"):
-        directions.ends(scrambled(tiny(n_layer=0)), rows)
+        directions.stream_at_ends(scrambled(tiny(n_layer=0)), rows)
 
 
 def test_the_stream_is_linear_in_the_strength_and_equal_to_the_bit_at_0() -> None:
@@ -89,7 +91,7 @@ def test_the_stream_is_linear_in_the_strength_and_equal_to_the_bit_at_0() -> Non
     ids = some_ids()
     plain = run(model, ids)
     for strength in (-4, -1.5, 0, 1, 3.25):
-        steered = run(edited(model, edits([f"direction.{NAME}={strength}"], model.config)), ids)
+        steered = run(edit_model(model, edits([f"direction.{NAME}={strength}"], model.config)), ids)
         torch.testing.assert_close(steered[TAP], plain[TAP] + strength * vector)
         assert torch.equal(steered["blocks.1.resid_pre"], plain["blocks.1.resid_pre"])
         assert torch.equal(steered["logits"], plain["logits"]) == (strength == 0)
@@ -100,7 +102,7 @@ def test_a_direction_that_is_switched_off_is_taken_out_and_nothing_else() -> Non
     vector = planted()
     ids = some_ids()
     plain = run(model, ids)[TAP]
-    without = run(edited(model, edits([f"direction.{NAME}"], model.config)), ids)[TAP]
+    without = run(edit_model(model, edits([f"direction.{NAME}"], model.config)), ids)[TAP]
     torch.testing.assert_close(without @ vector, torch.zeros(2, 8), atol=1e-5, rtol=0)
     across = torch.eye(12) - torch.outer(vector, vector) / vector.dot(vector)
     torch.testing.assert_close(without, plain @ across)
@@ -115,7 +117,7 @@ def test_a_logit_is_still_the_sum_of_its_parts_and_the_direction_is_one_of_them(
     ids = some_ids(batch=1)[0].tolist()
     for block in (0, 1):
         vector = planted(block=block)
-        with_it = edited(model, edits([f"direction.{NAME}{strength}"], model.config))
+        with_it = edit_model(model, edits([f"direction.{NAME}{strength}"], model.config))
         found = attribute(with_it, ids)
         assert found.adds_up
         (part,) = (
@@ -192,11 +194,11 @@ def test_the_pairs_of_the_task_turn_and_the_sentence_says_it(sentences: Language
     found = sentences.direction(toward, away, block=1, name=name)
     assert [list(found.vectors), found.separated] == [[1], 1]
     assert (
-        turned(sentences, found.name, toward, away)
-        == turned(sentences, found.name, toward, away, -2)
+        count_turned(sentences, found.name, toward, away)
+        == count_turned(sentences, found.name, toward, away, -2)
         == (6, 6)
     )
-    assert turned(sentences, found.name, toward, away, 0.01) == (0, 6)
+    assert count_turned(sentences, found.name, toward, away, 0.01) == (0, 6)
     assert (
         sentences.edited("blocks.0.mlp").direction(toward, away, block=1, name=name).name
         == found.name
@@ -254,7 +256,7 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
         assert texts[2] == sentences.tokenizer.continuation(written)
         assert texts[1] == sentences.generate(prompt, 3, temperature=0)
     with pytest.raises(ValueError, match="no pairs"):
-        turned(sentences, found.name, toward, away[1:])
+        count_turned(sentences, found.name, toward, away[1:])
     with pytest.raises(ValueError, match="no block 3"):
         sentences.direction(toward, away, block=3)
 

@@ -15,7 +15,7 @@ import gptviz
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import Direction
 from gptviz.interp.changing.edit import Edit, Inputs
-from gptviz.interp.changing.edits import KINDS, edit, edit_unit, edited, edits, kind_of_edit
+from gptviz.interp.changing.edits import KINDS, edit, edit_model, edit_unit, edits, kind_of_edit
 from gptviz.interp.changing.swaps import swap
 from gptviz.interp.dictionaries import dictionary
 from gptviz.interp.dictionaries.dictionary import Dictionary
@@ -103,10 +103,10 @@ def test_a_model_edited_by_an_object_and_by_its_text_are_equal_to_the_bit(one: E
     model = scrambled(DECODER)
     ids = some_ids()
     reference = [Inputs(some_ids(seed=5))]
-    by_object = edited(model, edits([one], DECODER), reference)(ids)
+    by_object = edit_model(model, edits([one], DECODER), reference)(ids)
     directions.keep(DIRECTION)
     dictionary.keep(FEATURES)
-    assert torch.equal(by_object, edited(model, edits([one.text], DECODER), reference)(ids))
+    assert torch.equal(by_object, edit_model(model, edits([one.text], DECODER), reference)(ids))
     assert not torch.equal(by_object, model(ids))
 
 
@@ -135,4 +135,4 @@ def test_an_object_that_does_not_fit_the_model_is_refused_as_its_text_is(
     one: Edit, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        edited(scrambled(DECODER), edits([one], DECODER))
+        edit_model(scrambled(DECODER), edits([one], DECODER))

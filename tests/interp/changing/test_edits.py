@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def edited(model: Transformer, *texts: str, reference: Sequence[Inputs] = ()) -> Transformer:
-    return unit_edits.edited(model, edits(texts, model.config), reference)
+    return unit_edits.edit_model(model, edits(texts, model.config), reference)
 
 
 def source_of(model: Transformer, seed: int = 3) -> Tensor | None:
@@ -63,7 +63,7 @@ def with_zeros(model: Transformer, name: str) -> Transformer:
         bias = layer.output.bias
     else:
         downs = (
-            [expert.down for expert in layer.all]
+            [expert.down for expert in layer.every_expert]
             if isinstance(layer, MixtureOfExperts)
             else [cast(MLP, layer).down]
         )
@@ -104,7 +104,7 @@ def test_the_model_itself_stays_as_it_is_to_the_bit(kind: str) -> None:
     assert not torch.allclose(logits(changed, ids), before)
     assert torch.equal(logits(model, ids), before)
     assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
-    assert unit_edits.edited(model, ()) is model
+    assert unit_edits.edit_model(model, ()) is model
     owned = {id(parameter) for parameter in model.parameters()}
     assert all(id(p) in owned for name, p in changed.named_parameters() if "positions" not in name)
 
@@ -418,7 +418,7 @@ def test_an_edit_says_what_it_does_and_its_text_is_read_back(
 def test_the_tokens_of_a_swap_are_called_as_they_are_said_to_be() -> None:
     assert (
         edit("swap.embed.3.7", CONFIG)
-        .titled("<{}>".format)
+        .title_with("<{}>".format)
         .startswith("Tokens <3> and <7> change places in the stream")
     )
 
@@ -573,13 +573,17 @@ def test_the_strength_of_an_adapter_is_an_edit_that_comes_before_all_others() ->
     ):
         every = edits([head, text], CONFIG)
         assert every[0].to == strength
-        found = unit_edits.edited(model, every, inputs)
-        expected = unit_edits.edited(model.at(strength), edits([head], CONFIG), inputs)
+        found = unit_edits.edit_model(model, every, inputs)
+        expected = unit_edits.edit_model(
+            model.with_strength(strength), edits([head], CONFIG), inputs
+        )
         assert torch.equal(found(ids), expected(ids))
         (alone,) = unit_edits.edited_by_each(model, every[:1])
-        assert torch.equal(alone[1](ids), model.at(strength)(ids))
+        assert torch.equal(alone[1](ids), model.with_strength(strength)(ids))
         assert edit(every[0].text, CONFIG) == every[0]
-    assert torch.equal(unit_edits.edited(model, edits(["adapter=0"], CONFIG))(ids), model.base(ids))
+    assert torch.equal(
+        unit_edits.edit_model(model, edits(["adapter=0"], CONFIG))(ids), model.base(ids)
+    )
     assert (
         edits(["adapter=0.5"], CONFIG)[0].title
         == "LoRA adapter acts with strength 0.5: 0 is its base, 1 is as trained"

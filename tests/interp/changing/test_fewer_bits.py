@@ -31,7 +31,7 @@ UP = "blocks.1.mlp.up.weight"
 
 
 def edited(model: Transformer, *texts: str) -> Transformer:
-    return unit_edits.edited(model, edits(texts, model.config))
+    return unit_edits.edit_model(model, edits(texts, model.config))
 
 
 def test_an_edit_of_weights_puts_their_rounded_numbers_in_the_model_and_that_of_one_matrix_counts_more() -> (
@@ -60,10 +60,10 @@ def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
             one.copy_(quantiser("3bit.row").brought_back(matrices(model)[name]))
         reference = [Inputs(some_ids(seed=5))]
         texts = ("blocks.0.mlp=mean", "blocks.1.attention.head.1")
-        found = unit_edits.edited(
+        found = unit_edits.edit_model(
             model, edits(("weights=3bit.row", *texts), model.config), reference
         )
-        expected = unit_edits.edited(copied, edits(texts, model.config), reference)
+        expected = unit_edits.edit_model(copied, edits(texts, model.config), reference)
         torch.testing.assert_close(found(ids), expected(ids))
         ((_, one),) = unit_edits.edited_by_each(model, edits(["weights=3bit.row"], model.config))
         torch.testing.assert_close(one(ids), copied(ids))

@@ -151,7 +151,7 @@ def test_few_rows_at_a_time_change_nothing_and_progress_is_counted(
     seen = list[Progress]()
     at_once = patch(model, pair, "attention.out")
     monkeypatch.setattr(patching, "MOST_TOKENS", 18)  # three rows, one of them for the clean prompt
-    with progress.listening(seen.append), progress.part(0, 8, 8, doing="patch"):
+    with progress.listen_to(seen.append), progress.part(0, 8, 8, doing="patch"):
         in_parts = patch(model, pair, "attention.out")
     np.testing.assert_allclose(in_parts.answers, at_once.answers, atol=1e-9)
     shares = [now.share for now in seen]
@@ -220,7 +220,7 @@ def test_a_model_with_edits_is_patched_as_it_is() -> None:
         ["blocks.0.mlp", "blocks.1.attention.head.2=uniform", "blocks.0.attention.head.1"],
         model.config,
     )
-    edited = edits.edited(model, given)
+    edited = edits.edit_model(model, given)
     for what in ("resid_pre", "attention.z", "attention.pattern", "mlp.out"):
         found = patch(edited, pair, what)
         np.testing.assert_allclose(found.answers, by_a_loop(edited, pair, what), atol=1e-9)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import gptviz
-from gptviz.interp.changing.edits import edited, edits, fitting
+from gptviz.interp.changing.edits import edit_model, edits, fitting
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.reading.layers import layers
 from gptviz.interp.trace import run
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 
 def with_swap(model: Transformer, layer: str, strength: float = 1, lens: str = "") -> Transformer:
-    return edited(model, edits([f"swap.{layer}.3.7{lens}={strength:g}"], model.config))
+    return edit_model(model, edits([f"swap.{layer}.3.7{lens}={strength:g}"], model.config))
 
 
 @torch.inference_mode()
@@ -87,7 +87,7 @@ def test_a_second_swap_brings_everything_back() -> None:
     once = ["swap.blocks.1.attention.3.7=1"]
     twice = ["swap.blocks.1.attention.3.7=1", "swap.blocks.1.mlp.3.7=1"]
     plain, once, twice = (
-        run(edited(model, edits([without, *swaps], model.config)), ids)["logits"]
+        run(edit_model(model, edits([without, *swaps], model.config)), ids)["logits"]
         for swaps in ([], once, twice)
     )
     assert not torch.allclose(once, plain, atol=1e-2)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gptviz.interp.changing.edits import edited, edits, fitting
+from gptviz.interp.changing.edits import edit_model, edits, fitting
 from gptviz.interp.dictionaries import dictionary as module
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.explaining.attribution import attribute
@@ -100,7 +100,7 @@ def test_a_feature_that_is_set_changes_the_stream_by_its_row_alone_and_what_is_m
     plain = run(model, ids)
     texts = [one.edit(3, 2.5), one.edit(7), one.edit(11, -1)]
     assert texts == [f"dictionary.{NAME}.feature.{end}" for end in ("3=2.5", "7", "11=-1")]
-    found = run(edited(model, edits(texts, model.config)), ids)
+    found = run(edit_model(model, edits(texts, model.config)), ids)
     expected = plain[TAP].clone()
     for row in range(2):
         for place in range(8):
@@ -119,13 +119,13 @@ def test_a_feature_that_is_set_to_what_it_is_changes_nothing() -> None:
     plain = run(model, ids)
     off = torch.nonzero((one.encode(plain[TAP]) == 0).all((0, 1)))[0, 0]  # active at no token
     assert torch.equal(
-        run(edited(model, edits([one.edit(int(off))], model.config)), ids)["logits"],
+        run(edit_model(model, edits([one.edit(int(off))], model.config)), ids)["logits"],
         plain["logits"],
     )
     value = one.encode(plain[TAP])[0, -1]
     feature = int(value.argmax())
     same = run(
-        edited(
+        edit_model(
             model,
             edits(
                 [f"dictionary.{NAME}.feature.{feature}={float(value[feature]):.6g}"], model.config
@@ -153,7 +153,7 @@ def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_the_sum_of_d
         second.edit(1, 1),
         "direction.b-00000001=-2",
     ]
-    found = run(edited(model, edits(texts, model.config)), ids)[TAP]
+    found = run(edit_model(model, edits(texts, model.config)), ids)[TAP]
     x = run(model, ids)[TAP]
     for each, features in ((second, [0, 1]), (first, [2])):
         x = x + (1 - each.encode(x)[..., features]) @ each.decoder[features]
@@ -167,7 +167,7 @@ def test_texts_that_are_written_step_by_step_are_edited_too(residual: str) -> No
     planted(block=0, name="b-00000001")
     module.keep(random(block=0, k=4))
     for text in ("direction.b-00000001=2", "swap.embed.3.7=1", f"dictionary.{NAME}.feature.3=2"):
-        with_it = edited(model, edits([text], model.config))
+        with_it = edit_model(model, edits([text], model.config))
         with torch.inference_mode():
             whole = with_it(ids)
             cache = KVCache(model.config)
@@ -198,13 +198,13 @@ def test_a_feature_that_is_not_here_or_of_another_model_is_refused() -> None:
 def test_a_dictionary_that_is_kept_is_found_again_to_the_bit() -> None:
     one = random(k=6, fitted_to=40)
     module.keep(one)
-    again = module.found(NAME)
+    again = module.find_dictionary(NAME)
     assert again is not None
     assert (again.block, again.k, again.model, again.name) == (1, 6, "ab" * 32, NAME)
     assert (again.fitted_to, again.support) == (40, one.support)
     assert all(torch.equal(getattr(again, name), getattr(one, name)) for name in module.TENSORS)
     assert NAME in module.names()
-    assert module.found("gone-00000000") is None
+    assert module.find_dictionary("gone-00000000") is None
 
 
 def test_a_dictionary_says_how_many_tokens_it_was_fitted_to_for_each_of_its_numbers() -> None:
@@ -221,6 +221,8 @@ def test_a_logit_is_still_the_sum_of_its_parts() -> None:
     model = scrambled(tiny())
     ids = some_ids(batch=1)[0].tolist()
     module.keep(random())
-    found = attribute(edited(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config)), ids)
+    found = attribute(
+        edit_model(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config)), ids
+    )
     assert found.adds_up
     assert "what edits add after block 1" in [part.title for part in found.parts]

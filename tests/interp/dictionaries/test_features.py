@@ -16,10 +16,10 @@ from gptviz.interp.dictionaries.features import (
     LATER,
     MISSED,
     REST,
-    added,
-    nearest,
+    direct_effects,
+    nearest_features,
     observable_features,
-    written,
+    written_by_parts,
 )
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
@@ -57,7 +57,7 @@ def test_the_numbers_of_features_are_their_activations_in_the_stream() -> None:
 
 def test_the_nearest_features_have_the_largest_cosines() -> None:
     dictionary = dictionary_of(scrambled(tiny()))
-    found = nearest(dictionary, 4, most=5)
+    found = nearest_features(dictionary, 4, most=5)
     cosines = {
         other: float(torch.cosine_similarity(dictionary.decoder[4], dictionary.decoder[other], 0))
         for other in (0, 1, 2, 3, 5)
@@ -77,7 +77,7 @@ def test_what_the_parts_write_sums_to_the_activation_before_the_relu(norm: str) 
     before = (trace["blocks.1.resid_post"][0] - dictionary.decoder_bias) @ dictionary.encoder[
         2
     ] + dictionary.encoder_bias[2]
-    at, parts = written(model, ids, dictionary, 2)
+    at, parts = written_by_parts(model, ids, dictionary, 2)
     assert at == int(before.argmax())
     assert parts.values.sum() == pytest.approx(float(before.max()), rel=1e-4)
     named = dict(zip(parts.axes[0].labels, parts.values, strict=True))
@@ -104,7 +104,7 @@ def test_where_norms_change_what_was_written_the_difference_is_a_part() -> None:
     model = scrambled(tiny(residual="post-norm"))
     ids = some_ids(7)[0]
     dictionary = replace(dictionary_of(model), k=0)
-    _, parts = written(model, ids, dictionary, 2)
+    _, parts = written_by_parts(model, ids, dictionary, 2)
     assert parts.axes[0].labels[-1] == REST
 
 
@@ -112,7 +112,7 @@ def test_where_norms_change_what_was_written_the_difference_is_a_part() -> None:
 def test_what_is_not_in_the_stream_yet_adds_what_the_later_parts_do(residual: str) -> None:
     model = scrambled(tiny(residual=residual, n_layer=3)).requires_grad_(False)
     ids = some_ids(7)[0].tolist()
-    shares = added(model, ids, dictionary_of(model), token=3, position=4, against=5)
+    shares = direct_effects(model, ids, dictionary_of(model), token=3, position=4, against=5)
     whole = attribute(model, ids, 3, 4, 5)
     assert shares.unit == whole.unit
     later = sum(part.value for part in whole.parts if part.name.startswith(("blocks.2", "head.")))
@@ -126,7 +126,7 @@ def test_without_a_norm_behind_it_a_feature_adds_what_the_logit_loses_when_it_is
     model = scrambled(tiny(residual="plain", final_norm=False, n_layer=2)).requires_grad_(False)
     ids = some_ids(7)[0]
     dictionary = dictionary_of(model, block=1)
-    shares = added(model, ids.tolist(), dictionary, token=3)
+    shares = direct_effects(model, ids.tolist(), dictionary, token=3)
     values = dict(zip(shares.axes[0].labels, shares.values, strict=True))
     plain = model(ids[None])[0, -1, 3]
     for feature in range(6):

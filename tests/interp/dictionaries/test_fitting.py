@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
 from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.dictionaries import fitting
-from gptviz.interp.dictionaries.fitting import KINDS, FittedKind, fit, seen, vectors
+from gptviz.interp.dictionaries.fitting import KINDS, FittedKind, fit, tokens_that_count, vectors
 from gptviz.interp.trace import run
 from gptviz.machine import progress
 from tests.tiny import scrambled, some_ids, tiny
@@ -67,7 +67,7 @@ def test_a_constant_more_or_another_scale_gives_the_same_features() -> None:
 def test_the_fit_says_how_far_it_is_and_is_the_same_for_the_same_seed() -> None:
     _, x = planted(3, 500)
     heard: list[str] = []
-    with progress.listening(lambda now: heard.append(now.words)):
+    with progress.listen_to(lambda now: heard.append(now.words)):
         one = fit(x, 0, 30, k=3, steps=50)
     assert [words.partition(" (")[0] for words in heard] == [
         "step 20 of 50",
@@ -93,7 +93,7 @@ def test_vectors_are_those_of_the_tokens_before_the_last_that_counts(
 ) -> None:
     model = scrambled(tiny())
     rows = counted([1, 4], [], [7])
-    assert seen(rows).sum(1).tolist() == [5, 0, 8]
+    assert tokens_that_count(rows).sum(1).tolist() == [5, 0, 8]
     stream = run(model, rows.reading.ids)["blocks.1.resid_post"]
     torch.testing.assert_close(vectors(model, 1, [rows]), torch.cat([stream[0, :5], stream[2]]))
     monkeypatch.setattr(fitting, "MOST_BYTES", 10 * 12 * 4)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows, loss
 from gptviz.interp.changing.edit import Inputs
-from gptviz.interp.dictionaries.quality import measured, random_like
+from gptviz.interp.dictionaries.quality import measure_quality, random_like
 from gptviz.interp.trace import run
 from tests.interp.dictionaries.test_dictionary import random, unchanged
 from tests.tiny import scrambled, some_ids, tiny
@@ -27,7 +27,7 @@ def texts() -> list[Rows]:
 def test_a_dictionary_that_changes_nothing_gives_the_loss_to_the_bit() -> None:
     model = scrambled(tiny())
     rows = texts()
-    found = measured(model, unchanged(), rows)
+    found = measure_quality(model, unchanged(), rows)
     assert found.loss == found.loss_with == loss(model, rows)
     assert (found.explained, found.recovered, found.dead, found.l0) == (1, 1, 0, 12)
 
@@ -61,7 +61,7 @@ def test_losses_and_shares_are_those_of_a_loop_over_rows() -> None:
         for name, put in zip(expected, puts, strict=True):
             logits = run(model, ids[None], ["logits"], edits={one.tap: put})["logits"][0]
             expected[name] += float(F.cross_entropy(logits, targets, reduction="sum"))
-    found = measured(model, one, rows)
+    found = measure_quality(model, one, rows)
     for name, total in expected.items():
         assert getattr(found, name) == pytest.approx(total / (3 * 6 + 3 * 8), rel=1e-5)
     x = torch.cat(streams)

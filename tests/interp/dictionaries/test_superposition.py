@@ -12,7 +12,7 @@ from gptviz.interp.dictionaries.superposition import (
     FEATURES,
     SPARSITIES,
     Toy,
-    drawn,
+    draw_vectors,
     find,
     losses,
     train,
@@ -47,7 +47,7 @@ def test_the_loss_is_that_of_a_plain_loop() -> None:
 
 
 def test_a_feature_is_absent_as_often_as_the_sparsity_says() -> None:
-    x = drawn(torch.tensor(SPARSITIES), 20_000, torch.Generator().manual_seed(2))
+    x = draw_vectors(torch.tensor(SPARSITIES), 20_000, torch.Generator().manual_seed(2))
     np.testing.assert_allclose((x == 0).double().mean((1, 2)), SPARSITIES, atol=0.01)
     assert x.min() >= 0
     assert x.max() <= 1

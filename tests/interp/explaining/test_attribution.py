@@ -164,7 +164,7 @@ def test_of_an_edited_model_what_is_off_adds_nothing_and_the_rest_adds_up() -> N
     parts = edits.edits(
         ["blocks.1.attention.head.2", "blocks.0.attention=mean", "blocks.1.mlp"], model.config
     )
-    found = attribute(edits.edited(model, parts, [Inputs(some_ids())]), IDS, 3)
+    found = attribute(edits.edit_model(model, parts, [Inputs(some_ids())]), IDS, 3)
     assert found.adds_up
     assert found.of("blocks.1.attention.head.2") == 0
     assert found.of("blocks.1.mlp") == 0

@@ -139,7 +139,7 @@ def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Con
         ways = (
             [frozen.logit(2, 6)]
             if target.unit is None
-            else frozen.reads(target.unit, target.position, directions[target])
+            else frozen.inputs_of(target.unit, target.position, directions[target])
         )
         for reads in ways:
             edges = [

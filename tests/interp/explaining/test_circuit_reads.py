@@ -40,7 +40,7 @@ def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_
             top.total, float(top.adds.abs().sum())
         )
         for unit in frozen.units:
-            for reads in frozen.reads(unit, POSITION, top.directions[unit.layer][0]):
+            for reads in frozen.inputs_of(unit, POSITION, top.directions[unit.layer][0]):
                 scale = _scale(reads.total, float(reads.adds.abs().sum()), reads.rest)
                 assert abs(float(reads.adds.sum()) + reads.rest - reads.total) < CLOSE * scale, (
                     unit.name,
@@ -91,7 +91,7 @@ def test_a_value_edge_is_pattern_times_value_matrix_times_output_matrix_times_wh
     head = Unit("attention", 1, 2)
     frozen = Frozen(model, ids, POSITION)
     top = frozen.logit(3, 5)
-    value = frozen.reads(head, POSITION, top.directions[head.layer][0])[0]
+    value = frozen.inputs_of(head, POSITION, top.directions[head.layer][0])[0]
     attention = model.blocks[1].attention
     size = config.head_size
     unembed = model.head.get_parameter("unembed.weight")

@@ -14,7 +14,7 @@ from gptviz.interp.explaining.decision import (
     decisive_token,
     left_out,
     runner_up,
-    worth,
+    token_worth,
 )
 from gptviz.interp.reading.classification import classify, judge
 from tests.tiny import scrambled, some_ids, tiny
@@ -103,7 +103,7 @@ def test_a_token_is_worth_what_the_decision_loses_without_it(
         return float(logits[label] - (0 if against is None else logits[against]))
 
     tokens = ids.tolist()
-    found = worth(judge(model, ids), left_out(model, ids), label, against)
+    found = token_worth(judge(model, ids), left_out(model, ids), label, against)
     assert found.total == pytest.approx(margin(tokens), abs=1e-9)
     lost = [margin(tokens) - margin(tokens[:place] + tokens[place + 1 :]) for place in range(5)]
     np.testing.assert_allclose(found.labelled([*"abcde"]).values, lost, atol=1e-9)

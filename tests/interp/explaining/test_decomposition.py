@@ -67,7 +67,9 @@ def test_what_every_reader_of_any_model_reads_is_the_sum_of_what_was_written(
     crosses = 1 if model.encoder is not None else 0
     assert len(stream.inputs) == 1 + config.n_layer * (1 + crosses + (1 if config.mlp_size else 0))
     for reader in stream.inputs:
-        added = torch.stack(list(stream.added(stream.pull(reader, asked)).values()))  # [parts, T]
+        added = torch.stack(
+            list(stream.added_by_parts(stream.pull(reader, asked)).values())
+        )  # [parts, T]
         expected = (asked * read[reader]).sum(-1)
         scale = torch.maximum(added.abs().amax(0), expected.abs())
         assert ((added.sum(0) - expected).abs() < 1e-4 * scale + 1e-7).all(), reader
@@ -83,7 +85,7 @@ def test_a_heads_part_is_what_a_loop_carries_through_the_norms_behind_it(
     read = really_read(model)
     asked = directions(model)
     stream = stream_of(model)
-    added = stream.added(stream.pull(HEAD, asked))
+    added = stream.added_by_parts(stream.pull(HEAD, asked))
     sublayers = [
         f"blocks.{block}.{part}_residual" for block in range(2) for part in ("attention", "mlp")
     ]
@@ -139,7 +141,7 @@ def test_parts_have_the_names_of_units_and_of_the_parameters_of_their_biases() -
             )
         )
     )
-    added = stream.added(stream.pull(HEAD, directions(stream.model)))
+    added = stream.added_by_parts(stream.pull(HEAD, directions(stream.model)))
     assert list(added) == [
         *("embed", "positions", "embed_norm.bias"),
         *(f"blocks.0.attention.head.{head}" for head in range(3)),
@@ -161,7 +163,7 @@ def test_a_head_is_split_by_the_tokens_it_reads_as_a_loop_does() -> None:
     stream = stream_of(model)
     asked = directions(model)
     pulled = stream.pull(HEAD, asked)
-    added = stream.added(pulled)
+    added = stream.added_by_parts(pulled)
     for layer in ("blocks.1.attention", "blocks.0.cross_attention"):
         shares = stream.sources(layer, pulled)  # [T, head, keys]
         output = stream.part(layer).output.weight.detach().double()
@@ -186,7 +188,7 @@ def test_an_mlp_is_the_sum_of_its_neurons(mlp: str) -> None:
     neurons = stream.neurons("blocks.0.mlp", pulled)  # [T, d_mlp]
     assert neurons.shape == (8, 20)
     torch.testing.assert_close(
-        neurons.sum(-1), stream.added(pulled)["blocks.0.mlp"], atol=1e-5, rtol=1e-5
+        neurons.sum(-1), stream.added_by_parts(pulled)["blocks.0.mlp"], atol=1e-5, rtol=1e-5
     )
 
 
@@ -195,10 +197,10 @@ def test_some_positions_and_many_directions_give_the_same_as_all_and_one_by_one(
     asked = directions(model, 3)
     stream = stream_of(model)
     some = stream_of(model, [2, 5])
-    together = stream.added(stream.pull("blocks.1.mlp", asked))
+    together = stream.added_by_parts(stream.pull("blocks.1.mlp", asked))
     for index, each in enumerate(asked):
         alone, of_some = (
-            one.added(one.pull("blocks.1.mlp", d))
+            one.added_by_parts(one.pull("blocks.1.mlp", d))
             for one, d in ((stream, each), (some, each[[2, 5]]))
         )
         for name, values in alone.items():
@@ -231,7 +233,8 @@ def test_a_frozen_norm_is_the_norm_where_it_was_frozen_and_linear_everywhere(
         )
         gain = 1.0 if norm.weight is None else norm.weight.detach().double()
         bias = 0.0 if norm.bias is None else norm.bias.detach().double()
-        torch.testing.assert_close(norm.frozen(at, at) * gain + bias, norm.double()(at))
+        torch.testing.assert_close(norm.norm_with_scale(at, at) * gain + bias, norm.double()(at))
         torch.testing.assert_close(
-            norm.frozen(2 * a - b, at), 2 * norm.frozen(a, at) - norm.frozen(b, at)
+            norm.norm_with_scale(2 * a - b, at),
+            2 * norm.norm_with_scale(a, at) - norm.norm_with_scale(b, at),
         )

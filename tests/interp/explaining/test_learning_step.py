@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 import gptviz
 from gptviz.data.batches import Batch
-from gptviz.interp.changing.edits import edited, edits
+from gptviz.interp.changing.edits import edit_model, edits
 from gptviz.interp.explaining.learning_step import POINTS, LearningStep, learning_step, parts_of
 from gptviz.model import Config, Transformer
 from gptviz.model.lora import AdaptedTransformer, MergedTransformer, every_matrix
@@ -184,7 +184,7 @@ def test_edits_of_an_adapter_act_in_its_step_too() -> None:
     base = scrambled(tiny())
     adapter = AdaptedTransformer(base, every_matrix(base.config, 2)).adapter
     merged = MergedTransformer(base, adapter)
-    without = edited(merged, edits(["blocks.1.mlp", "weights=8bit.g32"], base.config))
+    without = edit_model(merged, edits(["blocks.1.mlp", "weights=8bit.g32"], base.config))
     found = learning_step(without, IDS, "blocks.0.mlp.down.lora_b")
     assert found.loss == pytest.approx(loss(without, IDS).item(), 1e-5)
     assert learning_step(without, IDS, "blocks.1.mlp.down.lora_b").slope == 0

@@ -20,7 +20,7 @@ VALUES = st.lists(st.lists(st.integers(-50, 50), min_size=2, max_size=2), min_si
 
 def history(values: list[list[float]], steps: list[int] | None = None) -> History:
     at = steps or [0, *(2**power for power in range(len(values) - 1))]
-    return History.of(
+    return History.from_values(
         LOSS,
         {
             step: {str(i): value for i, value in enumerate(row)}

@@ -12,7 +12,7 @@ from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion, meas
 from gptviz.interp.reading.waves import powers
 from gptviz.language_model import data
 from gptviz.language_model.core import special_tokenizer
-from gptviz.language_model.over_training import given
+from gptviz.language_model.over_training import measure_input
 from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer, task
 from gptviz.text.datasets.pairs import PAIR_TASKS
@@ -58,7 +58,7 @@ def test_right_answers_are_counted_one_by_one_and_waves_are_those_of_the_page(ho
     history = lm.over_training("accuracy")
     assert history.series == ("held out", "learned")
     for examples, value in zip(
-        (learned.held_out(), learned.learned()), history.values[0], strict=True
+        (learned.held_out(), learned.all_learned()), history.values[0], strict=True
     ):
         assert examples is not None
         right = [
@@ -98,7 +98,7 @@ def test_a_matrix_that_turns_all_directions_alike_has_full_rank(tiny_model: Tiny
     with torch.no_grad():
         embed.copy_(torch.eye(*embed.shape))
     rank = MEASURES["weights.rank"].compute(
-        lm.model, given(lm, MEASURES["weights.rank"], MeasureQuestion())
+        lm.model, measure_input(lm, MEASURES["weights.rank"], MeasureQuestion())
     )
     assert rank["embed.weight"] == pytest.approx(min(embed.shape))
 

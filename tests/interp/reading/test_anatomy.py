@@ -35,9 +35,9 @@ S = 7
 # What the lines marked beside a box of attention do, whose tap stands in another function or before
 # it.
 COMPUTED_BY = {
-    "scores": "scores = self.grouped(",
+    "scores": "scores = self.multiply_grouped(",
     "pattern": ".softmax(-1)",
-    "z": "self.grouped(",
+    "z": "self.multiply_grouped(",
     "out": "self.output(",
 }
 

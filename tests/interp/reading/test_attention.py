@@ -99,7 +99,7 @@ def test_the_products_of_query_and_key_and_what_positions_add_are_the_scores_and
     positions: str, mask: str
 ) -> None:
     model = scrambled(tiny(positions=positions, mask=mask, qk_norm=True))
-    found = attention.read(model, IDS)
+    found = attention.read_attention(model, IDS)
     trace = run(model, torch.tensor([IDS]))
     assert (found.position is not None) == (positions in ("relative", "alibi"))
     for block in range(2):
@@ -137,7 +137,7 @@ def test_the_products_of_query_and_key_and_what_positions_add_are_the_scores_and
 def test_scales_caps_shared_keys_and_windows_are_those_of_the_pass(pattern: str) -> None:
     other = {"score_scale": 0.7, "score_cap": 2.0, "n_head": 4, "n_kv_head": 2}
     model = scrambled(tiny(window=2, window_pattern=pattern, **other))
-    found = attention.read(model, IDS)
+    found = attention.read_attention(model, IDS)
     trace = run(model, torch.tensor([IDS]))
     small = overview_of(found.patterns, None).thumbnails.values
     for block in range(2):
@@ -167,7 +167,7 @@ def test_value_weighted_is_the_length_of_what_each_key_adds_and_all_keys_and_hea
     sizes: dict[str, Any],
 ) -> None:
     model = scrambled(tiny(**sizes))
-    found = attention.read(model, IDS)
+    found = attention.read_attention(model, IDS)
     trace = run(model, torch.tensor([IDS]))
     for block in range(2):
         pattern, v = (
@@ -203,7 +203,7 @@ def test_value_weighted_is_the_length_of_what_comes_out_of_the_norm_behind_atten
     stream adds up to the stream.
     """
     model = scrambled(tiny(residual=residual, norm=norm, output_bias=False))
-    found = attention.read(model, IDS)
+    found = attention.read_attention(model, IDS)
     trace = run(model, torch.tensor([IDS]))
     for block in range(2):
         part = model.blocks[block]
@@ -251,8 +251,8 @@ def test_behind_a_norm_a_single_block_and_cross_attention_are_read_as_all_are() 
     source = (3, 1, 4)
     written = (2, 7, 1)
     for part in ("attention", "cross_attention"):
-        whole = attention.read(model, written, source, part)
-        one = attention.read(model, written, source, part, range(1, 2))
+        whole = attention.read_attention(model, written, source, part)
+        one = attention.read_attention(model, written, source, part, range(1, 2))
         np.testing.assert_allclose(one.value_weighted(1, 0), whole.value_weighted(1, 0), rtol=1e-6)
     trace = run(model, torch.tensor([written]), source=torch.tensor([source]))
     entering = trace["blocks.1.resid_self"][0] + trace["blocks.1.cross_attention.out"][0]
@@ -266,7 +266,7 @@ def test_rollout_follows_every_path_through_the_blocks(
     mask: str, window: int | None, residual: str
 ) -> None:
     model = scrambled(tiny(n_layer=3, mask=mask, window=window, residual=residual))
-    found = attention.read(model, IDS)
+    found = attention.read_attention(model, IDS)
     size = len(IDS)
     steps = []
     for block in found.patterns.blocks:
@@ -296,7 +296,7 @@ def test_cross_attention_reads_the_source_from_every_token_of_the_output() -> No
     model = scrambled(tiny(n_layer=2, n_encoder_layer=1, padding=PADDING))
     source = (3, 1, 4, 1, 5, PADDING, PADDING)
     written = (2, 7, 1)
-    found = attention.read(model, written, source, "cross_attention")
+    found = attention.read_attention(model, written, source, "cross_attention")
     trace = run(model, torch.tensor([written]), source=torch.tensor([source]))
     for block in range(2):
         name = f"blocks.{block}.cross_attention"
@@ -329,7 +329,7 @@ def test_cross_attention_reads_the_source_from_every_token_of_the_output() -> No
 
 @pytest.mark.parametrize("mask", ["causal", "full"])
 def test_in_place_of_a_head_stands_the_mean_of_those_of_its_block(mask: str) -> None:
-    found = attention.read(scrambled(tiny(mask=mask)), IDS)
+    found = attention.read_attention(scrambled(tiny(mask=mask)), IDS)
     for block in range(2):
         for of in (found.pattern, found.value_weighted):
             by_loop = sum(of(block, head).astype(float) for head in range(3)) / 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gptviz.interp.reading import attention
-from gptviz.interp.reading.by_word import attention_of_words, in_words, summed
+from gptviz.interp.reading.by_word import attention_of_words, in_words, sum_by_word
 from tests.tiny import scrambled, tiny
 
 IDS = (3, 1, 4, 1, 5, 9, 2)
@@ -30,7 +30,7 @@ def test_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
     "settings", [{"mask": "causal"}, {"mask": "full"}, {"mask": "causal", "window": 2}]
 )
 def test_rows_of_words_sum_to_one_and_no_word_reads_a_later_one(settings: dict[str, Any]) -> None:
-    reading = attention.read(scrambled(tiny(**settings)), IDS)
+    reading = attention.read_attention(scrambled(tiny(**settings)), IDS)
     found = in_words(reading, WORDS)
     for block in range(len(found.patterns.blocks)):
         np.testing.assert_allclose(found.patterns.blocks[block].sum(-1), 1, atol=1e-5)
@@ -43,6 +43,6 @@ def test_rows_of_words_sum_to_one_and_no_word_reads_a_later_one(settings: dict[s
 
 def test_words_add_together_what_all_tokens_add() -> None:
     values = np.random.default_rng(2).normal(size=len(IDS))
-    found = summed(values, WORDS)
+    found = sum_by_word(values, WORDS)
     assert found.tolist() == pytest.approx([sum(values[place] for place in word) for word in WORDS])
     assert found.sum() == pytest.approx(values.sum())

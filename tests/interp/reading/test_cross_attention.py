@@ -13,7 +13,7 @@ import torch
 
 from gptviz.interp.reading import cross_attention
 from gptviz.interp.reading.attention import Patterns
-from gptviz.interp.reading.cross_attention import averaged, hidden_by_mean, read
+from gptviz.interp.reading.cross_attention import average_heads, hidden_by_mean, read_translation
 from gptviz.interp.reading.next_token import logits_after
 from gptviz.interp.trace import run
 from tests.tiny import scrambled, tiny
@@ -43,7 +43,7 @@ def softmax_by_loop(q: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 def test_cross_attention_is_the_softmax_of_the_outputs_queries_times_the_sources_keys() -> None:
     one = model()
-    seen = read(one, SOURCE, DECODED)
+    seen = read_translation(one, SOURCE, DECODED)
     trace = run(
         one, torch.tensor([DECODED]), ["*cross_attention.[qk]"], source=torch.tensor([SOURCE])
     )
@@ -60,19 +60,19 @@ def test_cross_attention_is_the_softmax_of_the_outputs_queries_times_the_sources
 def test_the_same_pass_gives_the_logits_that_the_decoder_gives_by_itself() -> None:
     one = model()
     expected = logits_after(one, DECODED, slice(None), SOURCE)
-    np.testing.assert_allclose(read(one, SOURCE, DECODED).logits, expected, atol=1e-5)
+    np.testing.assert_allclose(read_translation(one, SOURCE, DECODED).logits, expected, atol=1e-5)
 
 
 def test_an_average_is_the_mean_of_the_heads_it_stands_for_and_rows_still_sum_to_one() -> None:
-    seen = read(model(), SOURCE, DECODED).cross
+    seen = read_translation(model(), SOURCE, DECODED).cross
     of_block = sum(seen.blocks[1][head].astype(float) for head in range(3)) / 3
     of_all = (
         sum(seen.blocks[block][head].astype(float) for block, head in product(range(2), range(3)))
         / 6
     )
-    np.testing.assert_allclose(averaged(seen, 1).blocks[0][0], of_block, atol=1e-6)
-    np.testing.assert_allclose(averaged(seen, None).blocks[0][0], of_all, atol=1e-6)
-    np.testing.assert_allclose(averaged(seen, None).blocks[0].sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(average_heads(seen, 1).blocks[0][0], of_block, atol=1e-6)
+    np.testing.assert_allclose(average_heads(seen, None).blocks[0][0], of_all, atol=1e-6)
+    np.testing.assert_allclose(average_heads(seen, None).blocks[0].sum(-1), 1, atol=1e-6)
 
 
 def spotlights(*places: tuple[int, ...]) -> Patterns:
@@ -121,4 +121,8 @@ def test_an_average_is_never_sharper_than_its_heads_and_the_sharpest_is_the_one_
 
 
 def test_a_source_may_be_as_long_as_the_context() -> None:
-    assert cross_attention.read(model(), (1,) * 8, DECODED).cross.blocks[0].shape == (3, 4, 8)
+    assert cross_attention.read_translation(model(), (1,) * 8, DECODED).cross.blocks[0].shape == (
+        3,
+        4,
+        8,
+    )

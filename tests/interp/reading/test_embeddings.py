@@ -168,11 +168,11 @@ def test_a_picture_is_turned_and_mirrored_but_not_bent(dimensions: int) -> None:
     turn, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(dimensions, dimensions)))
     for around in (turn, -turn):
         np.testing.assert_allclose(
-            embeddings.aligned(points @ around.astype(np.float32) + 3, points),
+            embeddings.align_points(points @ around.astype(np.float32) + 3, points),
             points - points.mean(0),
             atol=1e-4,
         )
-    other = embeddings.aligned(points, cloud(30, dimensions, seed=9))
+    other = embeddings.align_points(points, cloud(30, dimensions, seed=9))
     apart, before = (np.linalg.norm(p[:, None] - p[None], axis=-1) for p in (other, points))
     np.testing.assert_allclose(apart, before, atol=1e-4)
 
@@ -181,7 +181,7 @@ def test_a_picture_is_as_widely_spread_as_the_one_it_is_resized_to() -> None:
     points = cloud(30, 2)
     like = 7 * cloud(30, 2, seed=9)
     plain, resized = (
-        embeddings.aligned(points, like, resized=resized) for resized in (False, True)
+        embeddings.align_points(points, like, resized=resized) for resized in (False, True)
     )
     assert np.linalg.norm(resized) == pytest.approx(np.linalg.norm(like - like.mean(0)), rel=1e-5)
     np.testing.assert_allclose(
@@ -198,7 +198,7 @@ def test_no_rotation_or_reflection_lies_nearer() -> None:
         for sign in (1, -1)
     ]
     nearest = min(np.linalg.norm(points @ turn - like) for turn in turns)
-    assert np.linalg.norm(embeddings.aligned(points, like) - like) <= nearest + 1e-4
+    assert np.linalg.norm(embeddings.align_points(points, like) - like) <= nearest + 1e-4
 
 
 def test_a_start_is_small_and_mostly_the_picture_it_is_given() -> None:
@@ -326,7 +326,7 @@ def test_of_a_large_picture_a_sample_is_drawn_with_the_tokens_that_are_asked_for
     monkeypatch.setattr(embeddings, "MOST_PLACED", 12)
     rows = cloud(40, 4)
     whole = embeddings.project(rows, labels(rows), "PCA")
-    drawn = whole.drawn([39, 0, 39])
+    drawn = whole.sample_drawn([39, 0, 39])
     assert {0, 39} <= set(drawn.ids.tolist())
     assert 12 <= len(drawn.ids) <= 14
     assert drawn.explained == whole.explained
@@ -334,7 +334,7 @@ def test_of_a_large_picture_a_sample_is_drawn_with_the_tokens_that_are_asked_for
         assert drawn.points.axes[0].labels[place] == f"t{token}"
         np.testing.assert_array_equal(drawn.points.values[place], whole.points.values[token])
     few = embeddings.project(rows[:12], labels(rows[:12]), "PCA")
-    assert few.drawn([3]) is few
+    assert few.sample_drawn([3]) is few
 
 
 def test_mean_cosines_and_nearest_tokens_equal_a_loop() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.interp.changing.edits import edit, edited
-from gptviz.interp.reading.experts import even_load, load, routing, taken
+from gptviz.interp.changing.edits import edit, edit_model
+from gptviz.interp.reading.experts import even_load, load, routing, tokens_of_expert
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import Unit, unit
 from tests.tiny import scrambled, some_ids, tiny
@@ -50,7 +50,7 @@ def test_load_and_tokens_are_counted_as_a_loop_counts_them() -> None:
                     times[str(one)] += 1
                     weights[str(one)].append(weight)
             assert shares.values[block, expert] == pytest.approx(sum(times.values()) / 8)
-            listed = taken(found, block, expert)
+            listed = tokens_of_expert(found, block, expert)
             assert {one.token: one.times for one in listed} == dict(times)
             assert [one.times for one in listed] == sorted(times.values(), reverse=True)
             for one in listed:
@@ -80,7 +80,7 @@ def test_an_expert_switched_off_adds_nothing_and_the_others_keep_their_weights(e
     ids = some_ids(8)
     whole, without = (
         run(one, ids)
-        for one in (model, edited(model, [edit(f"blocks.1.mlp.expert.{expert}", MIXED)]))
+        for one in (model, edit_model(model, [edit(f"blocks.1.mlp.expert.{expert}", MIXED)]))
     )
     weights = whole["blocks.1.mlp.experts"].clone()
     weights[..., expert] = 0
@@ -89,7 +89,7 @@ def test_an_expert_switched_off_adds_nothing_and_the_others_keep_their_weights(e
         assert torch.equal(without[name], whole[name]), name
     neurons = whole["blocks.1.mlp.neurons"].clone()
     neurons[..., model.blocks[1].mlp.columns[expert]] = 0
-    columns, _ = model.blocks[1].mlp.written()
+    columns, _ = model.blocks[1].mlp.write_vectors()
     torch.testing.assert_close(
         without["blocks.1.mlp.out"], neurons @ columns.T, rtol=1e-4, atol=1e-5
     )

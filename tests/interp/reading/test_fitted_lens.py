@@ -172,16 +172,22 @@ def test_a_lens_that_is_worse_than_the_logit_lens_is_not_offered_as_better() -> 
     model = scrambled(tiny())
     distances = np.array([[[0.5, 0.4, 0.3, 0.2, 0.0]] * 2, [[0.4, 0.4, 0.35, 0.1, 0.0]] * 2])
     lens = replace(unchanged(model.config), measured=distances)
-    assert lens.compared(model, "tuned") == (
+    assert lens.compare_lenses(model, "tuned") == (
         "After 1 of 4 layers (MLP 0) the tuned lens is further from the model's guess than "
         "the logit lens: there the logit lens shows it better."
     )
     worse = replace(lens, measured=distances[::-1] + np.array([0.01, 0.0])[:, None, None])
-    assert "After every layer the Jacobian lens is further" not in worse.compared(model, "jacobian")
+    assert "After every layer the Jacobian lens is further" not in worse.compare_lenses(
+        model, "jacobian"
+    )
     worst = replace(lens, measured=np.stack([distances[1], distances[1] + 0.1]))
-    assert "After every layer the Jacobian lens is further" in worst.compared(model, "jacobian")
+    assert "After every layer the Jacobian lens is further" in worst.compare_lenses(
+        model, "jacobian"
+    )
     best = replace(lens, measured=np.stack([distances[1] + 0.1, distances[1]]))
-    assert best.compared(model, "tuned").startswith("After every layer the tuned lens is nearer")
+    assert best.compare_lenses(model, "tuned").startswith(
+        "After every layer the tuned lens is nearer"
+    )
 
 
 def test_copies_of_a_row_and_beginnings_of_it_are_not_held_out() -> None:
@@ -212,10 +218,10 @@ def test_the_nearest_map_of_an_affine_model_is_its_own() -> None:
     x = torch.randn(400, 12, dtype=torch.float64)
     one = torch.eye(12, dtype=torch.float64)
     after = x @ ((one + second) @ (one + first)).T + 3
-    matrix, bias = module._nearest(x, after)
+    matrix, bias = module._nearest_map(x, after)
     torch.testing.assert_close(x @ matrix.T + bias, after, atol=0.02, rtol=0)
     # few vectors leave the map as it is where they say nothing
-    matrix, _ = module._nearest(x[:3], after[:3])
+    matrix, _ = module._nearest_map(x[:3], after[:3])
     across = torch.linalg.svd(x[:3] - x[:3].mean(0)).Vh[2:]
     torch.testing.assert_close(matrix @ across.T, across.T, atol=1e-4, rtol=0)
 
@@ -224,6 +230,6 @@ def test_with_few_steps_a_map_begins_nearer(monkeypatch: pytest.MonkeyPatch) -> 
     model = linear()[0].float()
     monkeypatch.setattr(module, "WORK", 1.0)
     near = fit(model, rows_of(400), "tuned").measured[1, 0]
-    monkeypatch.setattr(module, "_nearest", lambda x, y: (torch.eye(12), torch.zeros(12)))
+    monkeypatch.setattr(module, "_nearest_map", lambda x, y: (torch.eye(12), torch.zeros(12)))
     far = fit(model, rows_of(400), "tuned").measured[1, 0]
     assert (near[:4] < 0.5 * far[:4]).all()

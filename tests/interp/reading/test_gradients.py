@@ -24,7 +24,7 @@ def rms(values: Any) -> float:
 @pytest.mark.parametrize("residual", gradients.RESIDUALS)
 def test_the_gradient_of_the_stream_is_that_of_finite_differences(residual: str) -> None:
     config = tiny(residual=residual, d_model=4, n_head=1, d_mlp=6)
-    model = gradients.fresh(config, seed=1, std=0.3, shrink=False)
+    model = gradients.fresh_model(config, seed=1, std=0.3, shrink=False)
     ids = some_ids(3, batch=1)
     targets = some_ids(3, batch=1, seed=1)
 
@@ -50,7 +50,7 @@ def test_the_gradient_of_the_stream_is_that_of_finite_differences(residual: str)
 def test_without_residuals_the_gradient_is_the_product_of_the_blocks_matrices() -> None:
     # One token attends to itself alone, so a block without an MLP is the matrix W_O W_V.
     config = tiny(residual="none", n_layer=3, d_mlp=0, final_norm=False, positions="none")
-    model = gradients.fresh(config, seed=0, std=0.1)
+    model = gradients.fresh_model(config, seed=0, std=0.1)
     ids = torch.tensor([[3]])
     target = torch.tensor([[5]])
     x = [model.embed.weight[3].detach().numpy()]
@@ -80,7 +80,7 @@ def test_without_residuals_the_gradient_is_the_product_of_the_blocks_matrices() 
 
 
 def test_the_gradient_of_the_weights_is_what_training_computes_and_is_left_nowhere() -> None:
-    model = gradients.fresh(tiny(residual="post-norm"), seed=0)
+    model = gradients.fresh_model(tiny(residual="post-norm"), seed=0)
     ids = some_ids()
     targets = some_ids(seed=1)
     targets[0, :3] = -100
@@ -100,7 +100,7 @@ def test_the_gradient_of_the_weights_is_what_training_computes_and_is_left_nowhe
 
 def test_a_fresh_model_is_the_one_that_build_makes() -> None:
     built = build(tiny(), seed=4)
-    same = gradients.fresh(tiny(), seed=4)
+    same = gradients.fresh_model(tiny(), seed=4)
     assert all(
         torch.equal(weight.double(), same.get_parameter(name))
         for name, weight in built.named_parameters()
@@ -110,7 +110,7 @@ def test_a_fresh_model_is_the_one_that_build_makes() -> None:
 def test_another_start_changes_the_spread_of_the_blocks_matrices_alone() -> None:
     config = tiny(d_model=96, d_mlp=None, n_layer=8)
     before = build(config, seed=0)
-    after = gradients.fresh(config, seed=0, std=0.1, shrink=False)
+    after = gradients.fresh_model(config, seed=0, std=0.1, shrink=False)
     for name, weight in after.named_parameters():
         if name.startswith("blocks.") and weight.dim() > 1:
             # Four standard errors of a standard deviation over this many numbers.
@@ -125,15 +125,15 @@ def test_compared_models_differ_in_their_residual_alone() -> None:
     ids = some_ids()
     targets = some_ids(seed=1)
     table = gradients.compare(tiny(), ids, targets, seed=2, std=0.1)
-    assert not {"parallel", "parallel-one-norm"} & set(gradients.compared())
-    for index, residual in enumerate(gradients.compared()):
+    assert not {"parallel", "parallel-one-norm"} & set(gradients.compared_residuals())
+    for index, residual in enumerate(gradients.compared_residuals()):
         config = tiny(
             residual=residual, final_norm=residual in ("pre-norm", "branch-norm", "double-norm")
         )
-        alone = gradients.sizes(gradients.fresh(config, seed=2, std=0.1), ids, targets)
+        alone = gradients.sizes(gradients.fresh_model(config, seed=2, std=0.1), ids, targets)
         assert np.array_equal(table.values[:, index], alone.values, equal_nan=True)
     # All read the same embeddings.
-    assert len(set(gradients.of(table, gradients.STREAM).values[:, 0].tolist())) == 1
+    assert len(set(gradients.one_quantity(table, gradients.STREAM).values[:, 0].tolist())) == 1
 
 
 def test_the_gradient_vanishes_with_depth_without_residuals_and_arrives_with_them() -> None:
@@ -152,7 +152,9 @@ def test_the_gradient_vanishes_with_depth_without_residuals_and_arrives_with_the
 def test_a_size_below_the_root_of_the_smallest_number_is_not_lost() -> None:
     # Squared, these gradients are 0 in float64 too.
     table = gradients.compare(tiny(n_layer=32, d_mlp=20), some_ids(), some_ids(seed=1), seed=0)
-    sizes = gradients.of(table, gradients.GRADIENT).values[list(gradients.compared()).index("none")]
+    sizes = gradients.one_quantity(table, gradients.GRADIENT).values[
+        list(gradients.compared_residuals()).index("none")
+    ]
     assert (np.diff(np.log10(sizes[sizes > 0])) > 0).all()
     assert 0 < sizes[sizes > 0].min() < 1e-165
 
@@ -174,7 +176,7 @@ def test_an_overflow_is_no_number_and_no_error() -> None:
 def test_each_quantity_stands_under_its_name() -> None:
     table = gradients.compare(tiny(), some_ids(), some_ids(seed=1), seed=0)
     for index, quantity in enumerate(gradients.QUANTITIES):
-        one = gradients.of(table, quantity)
+        one = gradients.one_quantity(table, quantity)
         assert np.array_equal(one.values, table.values[index, :, : one.values.shape[1]])
         assert np.isfinite(one.values).all()
         assert one.axes[1].labels == (

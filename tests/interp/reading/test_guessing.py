@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.interp.reading.guessing import bits_of_guesses, guesses_of_chance, play, played
+from gptviz.interp.reading.guessing import bits_of_guesses, guesses_of_chance, play, play_game
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 CHOICES = (2, 5, 65, 50_257)
@@ -39,7 +39,7 @@ def test_a_game_is_that_of_a_loop_that_guesses_the_likeliest_token_left(
 
 
 def test_who_knows_nothing_needs_the_guesses_of_chance_and_all_bits() -> None:
-    found = played(np.zeros((4, 65), np.float32), (0, 7, 31, 64))
+    found = play_game(np.zeros((4, 65), np.float32), (0, 7, 31, 64))
     assert found.guesses.tolist() == [33.0] * 4
     np.testing.assert_allclose(found.surprise, math.log2(65))
     assert found.bits == math.log2(65)
@@ -47,7 +47,7 @@ def test_who_knows_nothing_needs_the_guesses_of_chance_and_all_bits() -> None:
 
 def test_who_knows_all_needs_one_guess_and_no_bits() -> None:
     tokens = (3, 0, 2)
-    found = played(1e4 * np.eye(5, dtype=np.float32)[list(tokens)], tokens)
+    found = play_game(1e4 * np.eye(5, dtype=np.float32)[list(tokens)], tokens)
     assert found.guesses.tolist() == [1.0] * 3
     assert found.bits == 0
     np.testing.assert_allclose(found.surprise, 0, atol=1e-12)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from gptviz.interp.reading import lens as module
 from gptviz.interp.reading.layers import layers
-from gptviz.interp.reading.lens import applied, course, leaders, lens, settled
+from gptviz.interp.reading.lens import applied_norm, course, leaders, lens, settled_layers
 from gptviz.interp.trace import run
 from gptviz.model import Config
 from tests.pretrained.test_families import MODELS, ours, theirs
@@ -243,7 +243,7 @@ def test_a_token_that_is_asked_for_is_followed_wherever_it_stands_in_the_cell(pl
 
 def test_settled_is_the_first_layer_from_which_the_answer_stays() -> None:
     seen = lens(scrambled(tiny()), ids_of())
-    for place, row in enumerate(settled(seen)):
+    for place, row in enumerate(settled_layers(seen)):
         answers = seen.top[:, place, 0]
         assert (answers[row:] == answers[-1]).all()
         assert row == 0 or answers[row - 1] != answers[-1]
@@ -261,9 +261,9 @@ def test_settled_is_the_first_layer_from_which_the_answer_stays() -> None:
     ],
 )
 def test_what_is_applied_is_said(changes: dict[str, object], words: str) -> None:
-    assert words in applied(tiny(**changes))
+    assert words in applied_norm(tiny(**changes))
     if changes:
-        assert applied(tiny(**changes)) != applied(tiny())
+        assert applied_norm(tiny(**changes)) != applied_norm(tiny())
 
 
 @pytest.mark.parametrize("size", [1, 11, 639, 640, 1_000, 4_097])
@@ -271,7 +271,7 @@ def test_the_likeliest_of_a_large_vocabulary_are_the_largest_of_all(size: int) -
     logits = torch.randn(7, size, generator=torch.Generator().manual_seed(size))
     logits[0, -2:] += 10  # the last tokens, which may be in no group
     count = min(5, size)
-    values, tokens = module._likeliest(logits, module._maxima(logits, count), count)
+    values, tokens = module._likeliest_tokens(logits, module._maxima(logits, count), count)
     expected = logits.topk(count)
     assert torch.equal(values, expected.values)
     assert torch.equal(tokens, expected.indices)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.interp.reading.classification import confusion
-from gptviz.interp.reading.ordinal import label_distances, mean_absolute_error, reordered
+from gptviz.interp.reading.ordinal import label_distances, mean_absolute_error, reorder_labels
 
 N = 5
 NAMES = tuple(f"{stars} stars" for stars in range(1, N + 1))
@@ -32,7 +32,7 @@ def test_a_confusion_in_another_order_counts_the_same_texts(
     pairs: list[tuple[int, int]], order: list[int]
 ) -> None:
     labels, predicted = zip(*pairs, strict=True)
-    moved = reordered(confusion(labels, predicted, NAMES), order)
+    moved = reorder_labels(confusion(labels, predicted, NAMES), order)
     places = {label: place for place, label in enumerate(order)}
     names = tuple(NAMES[label] for label in order)
     expected = confusion([places[i] for i in labels], [places[i] for i in predicted], names)

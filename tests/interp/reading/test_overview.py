@@ -216,8 +216,8 @@ def test_a_reading_of_some_blocks_is_that_part_of_the_reading_of_all(
 ) -> None:
     model = scrambled(tiny(n_layer=4, **sizes))
     ids = (3, 1, 4, 1, 5, 9)
-    part = attention.read(model, ids, blocks=held)
-    whole = attention.read(model, ids)
+    part = attention.read_attention(model, ids, blocks=held)
+    whole = attention.read_attention(model, ids)
     assert len(part.patterns.blocks) == len(held)
     for block in held:
         for name in ("pattern", "scores", "value_weighted"):
@@ -232,7 +232,7 @@ def test_of_cross_attention_there_are_no_facts_but_thumbnails_and_spread() -> No
     source = (3, 1, 4, 1, 5, 10)
     written = (2, 7, 1)
     found = overview(model, written, source, "cross_attention")
-    read = attention.read(model, written, source, "cross_attention")
+    read = attention.read_attention(model, written, source, "cross_attention")
     assert found.facts is None
     assert found.without_first is None
     np.testing.assert_array_equal(found.thumbnails.values[1, 2], read.pattern(1, 2))
@@ -280,7 +280,7 @@ def test_over_a_long_text_the_patterns_of_one_block_at_a_time_are_in_memory(
         *vars(found.facts).values(),
     ]
     assert sum(values.nbytes for values in kept if values is not None) < of_block
-    one = attention.read(model, ids, blocks=range(7, 8))
+    one = attention.read_attention(model, ids, blocks=range(7, 8))
     held = [*one.patterns.blocks, one.rolled, one.q, one.k, one.moved]
     assert sum(values.nbytes for values in held if values is not None) < 1.5 * of_block
 
@@ -290,7 +290,7 @@ def test_the_pass_of_a_reading_ends_with_its_last_block() -> None:
     passed: list[int] = []
     for number, block in enumerate(model.blocks):
         block.mlp.register_forward_hook(lambda *_, number=number: passed.append(number))
-    attention.read(model, (3, 1, 4), blocks=range(2, 3))
+    attention.read_attention(model, (3, 1, 4), blocks=range(2, 3))
     assert passed == [0, 1]
 
 
@@ -298,8 +298,8 @@ def test_the_pass_of_a_reading_ends_with_its_last_block() -> None:
 def test_a_reading_without_the_first_token_is_what_the_thumbnails_show(head: int | None) -> None:
     model = scrambled(tiny())
     ids = (3, 1, 4, 1, 5, 9)
-    found = attention.read(model, ids).without_first(1, head)
-    shares = attention.read(model, ids).pattern(1, head)
+    found = attention.read_attention(model, ids).without_first(1, head)
+    shares = attention.read_attention(model, ids).pattern(1, head)
     if head is not None:
         np.testing.assert_allclose(found, overview(model, ids).without_first[1, head], rtol=1e-5)
     assert np.isnan(found[:, 0]).all()
@@ -326,9 +326,9 @@ def test_another_block_is_read_from_midway_with_the_same_numbers(
     for number, part in enumerate(whole.blocks):
         part.register_forward_hook(lambda *_, number=number: ran.append(number))
     for block in range(6):
-        expected = attention.read(model, ids, blocks=range(block, block + 1))
+        expected = attention.read_attention(model, ids, blocks=range(block, block + 1))
         ran.clear()
-        found = attention.read(model, ids, blocks=range(block, block + 1), midway=midway)
+        found = attention.read_attention(model, ids, blocks=range(block, block + 1), midway=midway)
         # The block itself is left as soon as its pattern is there.
         assert ran == list(range(block // every * every, block))
         for name in ("q", "k", "position", "moved", "rolled"):

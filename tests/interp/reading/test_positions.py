@@ -190,4 +190,4 @@ def test_a_head_reaches_as_far_as_it_takes_less_than_1() -> None:
         (Axis("head", ("0", "1", "2")), Axis("distance", ("0", "1", "2", "3"))),
         "added to the score",
     )
-    assert positions.reaches(bias) == (3, 1, None)
+    assert positions.head_reach(bias) == (3, 1, None)

@@ -11,9 +11,9 @@ import torch
 from hypothesis import given, settings
 
 from gptviz.interp.reading.stream import (
-    about,
     about_length,
     cosines,
+    explain_written,
     lengths,
     map_after,
     maps,
@@ -156,7 +156,10 @@ def test_a_picture_by_tsne_lies_near_the_one_by_pca(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_called_written_is_said_for_each_kind() -> None:
-    said = {about(tiny(residual=kind)) for kind in ("pre-norm", "post-norm", "none", "parallel")}
+    said = {
+        explain_written(tiny(residual=kind))
+        for kind in ("pre-norm", "post-norm", "none", "parallel")
+    }
     assert len(said) == 4
     assert (
         len({about_length(tiny(residual=kind)) for kind in ("pre-norm", "post-norm", "plain")}) == 3

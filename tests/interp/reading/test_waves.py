@@ -9,7 +9,15 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.interp.reading.waves import NEURONS, accuracy, circle, power, powers, used, waves
+from gptviz.interp.reading.waves import (
+    NEURONS,
+    accuracy,
+    circle,
+    power,
+    powers,
+    used_frequencies,
+    waves,
+)
 from gptviz.text.datasets.tasks import Modular
 from tests.tiny import scrambled, tiny
 
@@ -59,7 +67,7 @@ def test_the_shipped_model_adds_with_a_few_waves_and_with_no_others() -> None:
     assert isinstance(lm.task, Modular)
     task = lm.task
     found = powers(lm.model, lm.task)
-    few = used(found)
+    few = used_frequencies(found)
     every = range(1, task.modulus // 2 + 1)
     assert len(few) <= 8
     assert accuracy(lm.model, task) > 0.999

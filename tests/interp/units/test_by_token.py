@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gptviz.interp.units.by_token import heads_for, neurons_for
-from gptviz.interp.units.neurons import columns, promoted
+from gptviz.interp.units.neurons import columns, promoted_tokens
 from tests.tiny import VOCAB, scrambled, tiny
 
 
@@ -17,7 +17,7 @@ def test_the_neurons_for_a_token_are_those_that_promote_it_most(changes: dict[st
     model = scrambled(tiny(**changes))
     config = model.config
     every = {
-        (block, neuron): promoted(model, columns(model, block)[:, neuron])[4]
+        (block, neuron): promoted_tokens(model, columns(model, block)[:, neuron])[4]
         for block in range(config.n_layer)
         for neuron in range(config.mlp_size)
     }

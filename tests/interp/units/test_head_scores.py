@@ -74,7 +74,7 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
         visible = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool)
         if config.mask == "causal":
             visible = visible.tril()
-        if config.windowed(block):
+        if config.has_window(block):
             visible = visible.triu(1 - config.window)
         for head in range(config.n_head):
             each = [
@@ -113,7 +113,7 @@ def test_over_texts_of_several_lengths_every_query_counts_alike() -> None:
             each = []
             for ids, pattern in zip(texts, patterns, strict=True):
                 visible = torch.ones(len(ids), len(ids), dtype=torch.bool).tril()
-                visible = visible.triu(1 - config.window) if config.windowed(block) else visible
+                visible = visible.triu(1 - config.window) if config.has_window(block) else visible
                 each.append(by_loop(pattern[head], ids.tolist(), visible))
             for name in each[0]:
                 values = [value for one in each for value in one[name]]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gptviz.interp.trace import run
 from gptviz.interp.units import activity
 from gptviz.interp.units.activity import BINS, MOST_PLACES, SEGMENT, Activity, observe
-from gptviz.interp.units.neurons import columns, observable_neurons, promoted
+from gptviz.interp.units.neurons import columns, observable_neurons, promoted_tokens
 from gptviz.model import Config
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.residuals import RESIDUALS
@@ -89,7 +89,7 @@ def test_the_effect_is_the_mean_length_of_what_a_neuron_adds(mlp: str) -> None:
     found = of_all(model, 1, rows)
     # [16, 20]
     values = run(model, torch.stack(rows), ["*.neurons"])["blocks.1.mlp.neurons"].flatten(0, 1)
-    columns = model.blocks[1].mlp.written()[0].detach()
+    columns = model.blocks[1].mlp.write_vectors()[0].detach()
     for neuron in range(20):
         added = values[:, neuron, None] * columns[:, neuron]
         assert found.effect[neuron] == pytest.approx(float(added.norm(dim=-1).mean()), rel=1e-4)
@@ -111,7 +111,7 @@ def test_a_neuron_built_by_hand_is_found_with_the_token_it_reads_and_the_one_it_
     np.testing.assert_array_equal(found.largest, [1, 1])
     np.testing.assert_array_equal(found.active, [3 / 8, 2 / 8])
     assert found.places(0) == [(0, 0)], "one place of each segment"
-    values = promoted(model, columns(model, 0)[:, 0])
+    values = promoted_tokens(model, columns(model, 0)[:, 0])
     assert values.argmax() == 8
     assert values[8] == pytest.approx(LOUD * (1 - 1 / VOCAB))
     assert found.histogram(1).values.sum() == 8
@@ -141,7 +141,7 @@ def test_in_the_last_block_of_a_model_without_norms_a_promoted_token_gains_exact
     )
     gained = ((high - low) / 2).numpy()
     np.testing.assert_allclose(
-        promoted(model, columns(model, without.n_layer - 1)[:, 7]),
+        promoted_tokens(model, columns(model, without.n_layer - 1)[:, 7]),
         gained - gained.mean(),
         atol=1e-4,
     )
@@ -153,7 +153,7 @@ def test_through_norms_a_promoted_token_is_the_linear_part_times_one_factor() ->
     """
     model = scrambled(tiny(norm="rmsnorm", n_layer=1, residual="pre-norm"))
     logits = steered(model, some_ids()[0], 0, 7, 1e6).double().numpy()
-    values = promoted(model, columns(model, 0)[:, 7])
+    values = promoted_tokens(model, columns(model, 0)[:, 7])
     assert np.corrcoef(values, logits)[0, 1] == pytest.approx(1, abs=1e-4)
 
 

@@ -59,12 +59,13 @@ def test_a_mixture_is_the_sum_of_the_chosen_experts_token_by_token(fields: dict[
             total = sum(shares[e] for e in chosen) if config.expert_norm else 1.0
             weights = {e: shares[e] / total for e in chosen}
             expected = sum(
-                weight * by_hand(mixture.all[e], token, config) for e, weight in weights.items()
+                weight * by_hand(mixture.every_expert[e], token, config)
+                for e, weight in weights.items()
             )
             if mixture.shared_gate is not None:
                 weights[config.n_expert] = float(torch.sigmoid(mixture.shared_gate.weight @ token))
                 expected = expected + weights[config.n_expert] * by_hand(
-                    mixture.all[-1], token, config
+                    mixture.every_expert[-1], token, config
                 )
             torch.testing.assert_close(out[row, place], expected, rtol=1e-4, atol=1e-5)
             seen = record.values["experts"][row, place]
@@ -85,7 +86,7 @@ def test_a_mixture_is_one_wide_mlp_whose_neurons_are_weighted_and_0_where_an_exp
     config = model.config
     neurons, weights = (record.values[f"blocks.1.mlp.{name}"] for name in ("neurons", "experts"))
     assert neurons.shape[-1] == config.mlp_size == config.n_expert * 20 + config.d_shared
-    columns, bias = mixture.written()
+    columns, bias = mixture.write_vectors()
     assert bias is None
     torch.testing.assert_close(
         neurons @ columns.T, record.values["blocks.1.mlp.out"], rtol=1e-4, atol=1e-5
@@ -117,7 +118,7 @@ def test_an_expert_without_weight_adds_nothing_and_the_others_stay_as_they_are()
     )
     x = edited.values["blocks.1.resid_mid"]
     x = model.blocks[1].mlp_residual.norm(x)
-    lost = weights[..., 2, None] * mixture.all[2].down(mixture.all[2].neurons(x))
+    lost = weights[..., 2, None] * mixture.every_expert[2].down(mixture.every_expert[2].neurons(x))
     difference = record.values["blocks.1.mlp.out"] - edited.values["blocks.1.mlp.out"]
     torch.testing.assert_close(difference, lost, rtol=1e-3, atol=1e-5)
     assert lost.abs().max() > 1e-3
@@ -133,7 +134,7 @@ def test_a_neuron_of_an_expert_that_was_not_chosen_can_be_set_by_hand() -> None:
         return neurons
 
     model(some_ids(), tap=Edit({"blocks.1.mlp.neurons": put}, record))
-    columns, _ = part(model).written()
+    columns, _ = part(model).write_vectors()
     expected = record.values["blocks.1.mlp.neurons"] @ columns.T
     assert (record.values["blocks.1.mlp.experts"][..., 1] == 0).any()
     torch.testing.assert_close(record.values["blocks.1.mlp.out"], expected, rtol=1e-4, atol=1e-5)
@@ -142,7 +143,7 @@ def test_a_neuron_of_an_expert_that_was_not_chosen_can_be_set_by_hand() -> None:
 def test_every_expert_gets_a_gradient_and_one_without_tokens_gets_zeros() -> None:
     model = mixed(n_expert=30, n_active=1)
     model(some_ids()).square().sum().backward()
-    gradients = [expert.up.weight.grad for expert in part(model).all]
+    gradients = [expert.up.weight.grad for expert in part(model).every_expert]
     assert all(gradient is not None for gradient in gradients)
     sizes = [float(gradient.abs().sum()) for gradient in gradients if gradient is not None]
     assert 0.0 in sizes

@@ -184,12 +184,14 @@ def test_the_hash_is_that_of_the_canonical_form_which_can_be_read_again(
 
 def test_some_rows_keep_the_names_and_labels_can_be_numbered_as_a_model_does() -> None:
     read = LabelledTexts("x", ("p", "n", "p2"), (1, 0, 1), ("negative", "positive"))
-    assert read.only([2, 1]) == LabelledTexts("x", ("p2", "n"), (1, 0), ("negative", "positive"))
-    other = read.under(["positive", "neutral", "negative"])
+    assert read.select_rows([2, 1]) == LabelledTexts(
+        "x", ("p2", "n"), (1, 0), ("negative", "positive")
+    )
+    other = read.renumber_labels(["positive", "neutral", "negative"])
     assert [other.names[label] for label in other.labels] == [
         read.names[label] for label in read.labels
     ]
-    assert read.under(read.names) is read
+    assert read.renumber_labels(read.names) is read
 
 
 def test_opinions_are_the_same_every_time_and_half_of_them_are_positive() -> None:

@@ -125,7 +125,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("51 different labels", lambda: labelled((0, 1), tuple(map(str, range(51))))),
     (
         "x has the label 'a'; the model knows '1', '2'",
-        lambda: labelled((0, 1), ("a", "b")).under(["1", "2"]),
+        lambda: labelled((0, 1), ("a", "b")).renumber_labels(["1", "2"]),
     ),
     *(
         (

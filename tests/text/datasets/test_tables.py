@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gptviz.text.datasets.labelled_texts import labelled_of, texts_of
 from gptviz.text.datasets.pairs import pairs_of
 from gptviz.text.datasets.prompt_pairs import prompt_rows
-from gptviz.text.datasets.tables import guarded, table_rows, unguarded
+from gptviz.text.datasets.tables import guard_cell, table_rows, unguard_cell
 
 WITHOUT_RETURNS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"))
 LIKE_FORMULAS = st.from_regex(r"[ \t\r\n']{0,3}[=+@\-]?.{0,5}", fullmatch=True)
@@ -21,15 +21,15 @@ LIKE_FORMULAS = st.from_regex(r"[ \t\r\n']{0,3}[=+@\-]?.{0,5}", fullmatch=True)
 
 @given(st.text() | LIKE_FORMULAS)
 def test_no_cell_begins_like_a_formula_and_every_text_comes_back(text: str) -> None:
-    cell = guarded(text)
+    cell = guard_cell(text)
     assert not cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
-    assert unguarded(cell) == text
-    assert unguarded(unguarded(guarded(guarded(text)))) == text
+    assert unguard_cell(cell) == text
+    assert unguard_cell(unguard_cell(guard_cell(guard_cell(text)))) == text
 
 
 def test_texts_that_are_no_formulas_are_left_alone() -> None:
     for text in ("", "a=b", "it's", "'tis", "1-1", "⏎", "語", "−1"):
-        assert guarded(text) == unguarded(text) == text
+        assert guard_cell(text) == unguard_cell(text) == text
 
 
 @given(
@@ -44,9 +44,9 @@ def test_texts_that_are_no_formulas_are_left_alone() -> None:
 def test_a_table_that_is_read_has_the_texts_that_were_written(texts: list[str]) -> None:
     texts = [text.replace("\r", "").rstrip() or "x" for text in texts]
     written = io.StringIO(newline="")
-    csv.writer(written).writerows([guarded(text)] for text in texts)
+    csv.writer(written).writerows([guard_cell(text)] for text in texts)
     read = [cells[0] for _, cells in table_rows(written.getvalue(), ",", "file")]
-    assert read == [text if guarded(text) != text else text.strip() for text in texts]
+    assert read == [text if guard_cell(text) != text else text.strip() for text in texts]
 
 
 # All that reads a table whose first line names its columns.

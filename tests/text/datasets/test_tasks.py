@@ -204,7 +204,7 @@ def test_a_third_of_all_sums_on_a_clock_is_learned_and_the_others_are_held_out(
 ) -> None:
     some = task("modular", modulus=modulus)
     every = modulus**2
-    learned = some.learned()
+    learned = some.all_learned()
     assert learned is not None
     known = {tuple(row) for row in learned.ids[:, [0, 2]].tolist()}
     unknown = {tuple(row) for row in some.held_out(every - len(known)).ids[:, [0, 2]].tolist()}

@@ -164,7 +164,7 @@ def test_another_process_reads_as_the_library_does(pattern: str) -> None:
     theirs = Tokenizer(models.BPE(BPE["vocab"] | {"aa": 95, "ab": 96}, [("a", "a"), ("a", "b")]))  # type: ignore[arg-type, operator]
     theirs.normalizer = normalizers.Replace(Regex("(xy)+z"), "b")
     theirs.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
-    ours = BPETokenizer.from_json(theirs.to_str()).framed([1], [2])
+    ours = BPETokenizer.from_json(theirs.to_str()).with_frame([1], [2])
     assert ours._outside is not None
     for text in ("", "abc aab aaab xyxyz bcbc hello", "é a", "aa\ud800a"):
         read = theirs.encode(text.replace("\ud800", "\ufffd")).ids

@@ -234,5 +234,5 @@ def test_a_text_is_found_between_the_tokens_around_it_where_those_are(
     tokenizer.before = (4, 5)
     tokenizer.after = (3,)
     ids = [*before, *text, *after]
-    assert ids[tokenizer.inside(ids)] == text
-    assert tokenizer.inside(ids).start == len(before)
+    assert ids[tokenizer.text_slice(ids)] == text
+    assert tokenizer.text_slice(ids).start == len(before)

@@ -18,7 +18,7 @@ from gptviz.machine import progress
 from gptviz.machine.job import StoppedError
 from gptviz.machine.progress import Progress
 from gptviz.text import BPETokenizer, CharTokenizer, python_reference
-from gptviz.text.tokenizers.learning import BYTES, Learned, learned
+from gptviz.text.tokenizers.learning import BYTES, Learned, learn_merges
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from tests.examples import tried
@@ -31,7 +31,7 @@ any_text = st.text(
 
 @cache
 def of_reference() -> Learned:
-    return learned(python_reference().text[:60_000], 400)
+    return learn_merges(python_reference().text[:60_000], 400)
 
 
 @tried(30, 500, any_text)
@@ -56,7 +56,7 @@ def test_the_merges_of_a_word_are_those_of_a_loop_in_its_order(
         ids = gpt2.encode(word).ids
         merging = gpt2.merging(ids)
         assert merging is not None
-        symbols = gpt2.written(merging.symbols)
+        symbols = gpt2.written_tokens(merging.symbols)
         expected = []
         while pairs := [
             (ranks[pair], at) for at, pair in enumerate(pairwise(symbols)) if pair in ranks
@@ -64,7 +64,7 @@ def test_the_merges_of_a_word_are_those_of_a_loop_in_its_order(
             rank, at = min(pairs)
             symbols[at : at + 2] = ["".join(symbols[at : at + 2])]
             expected.append((rank, symbols[at]))
-        assert [(one.rank, *gpt2.written([one.id])) for one in merging.merges] == expected
+        assert [(one.rank, *gpt2.written_tokens([one.id])) for one in merging.merges] == expected
 
 
 def test_sentencepiece_merges_characters_and_leaves_lone_bytes_alone() -> None:
@@ -91,7 +91,7 @@ def test_unigram_takes_the_cut_whose_scores_have_the_largest_sum() -> None:
     for word in ("statement", "returned", "of"):
         ids = [i for i in tokenizer.encode(word).ids if not tokenizer.is_special(i)]
         assert tokenizer.merging(ids) is None
-        assert sum(scores[text] for text in tokenizer.written(ids)) == pytest.approx(
+        assert sum(scores[text] for text in tokenizer.written_tokens(ids)) == pytest.approx(
             best(f"▁{word}")
         )
 
@@ -117,7 +117,7 @@ def test_after_any_number_of_merges_the_text_has_the_tokens_that_are_counted() -
     found = of_reference()
     assert len(found.merges) == 400
     for count in (0, 1, 7, 100, 400):
-        assert len(found.after(count).encode_ids(text)) == found.tokens[count]
+        assert len(found.tokenizer_after(count).encode_ids(text)) == found.tokens[count]
     assert found.bytes == len(text.encode())
 
 
@@ -135,18 +135,18 @@ def test_after_any_number_of_merges_tokens_keep_their_ids_and_give_the_text_back
     text: str, count: int
 ) -> None:
     found = of_reference()
-    few = found.after(count)
+    few = found.tokenizer_after(count)
     ids = few.encode(text).ids
     assert few.decode(ids) == text
-    assert few.written(ids) == found.tokenizer.written(ids)
-    assert found.after(400).encode(text).ids == found.tokenizer.encode(text).ids
+    assert few.written_tokens(ids) == found.tokenizer.written_tokens(ids)
+    assert found.tokenizer_after(400).encode(text).ids == found.tokenizer.encode(text).ids
 
 
 def test_a_text_without_pairs_has_no_merges() -> None:
-    found = learned("a", 10)
+    found = learn_merges("a", 10)
     assert (found.merges, found.tokens.tolist(), found.pairs(0)) == ([], [1], [])
     with pytest.raises(ValueError, match="empty"):
-        learned("", 10)
+        learn_merges("", 10)
 
 
 def test_learning_says_how_much_of_the_text_was_read() -> None:
@@ -154,8 +154,8 @@ def test_learning_says_how_much_of_the_text_was_read() -> None:
     while len(text) < 1_000_000:
         text += text
     seen: list[Progress] = []
-    with progress.listening(seen.append):
-        found = learned(text, 10)
+    with progress.listen_to(seen.append):
+        found = learn_merges(text, 10)
     shares = [one.share for one in seen]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
@@ -171,8 +171,8 @@ def test_learning_can_be_stopped_while_the_text_is_read(after: float) -> None:
         if now.share > after:
             raise StoppedError
 
-    with pytest.raises(StoppedError), progress.listening(stop):
-        learned("the king and the unicorn. " * 100_000, 10)
+    with pytest.raises(StoppedError), progress.listen_to(stop):
+        learn_merges("the king and the unicorn. " * 100_000, 10)
 
 
 def test_a_megabyte_gives_the_merges_of_the_library_when_it_reads_the_text_as_one() -> None:
@@ -186,4 +186,4 @@ def test_a_megabyte_gives_the_merges_of_the_library_when_it_reads_the_text_as_on
     )
     merges = json.loads(backend.to_str())["model"]["merges"]
     assert len(merges) == 1_000
-    assert learned(text, 1_000).merges == [tuple(one) for one in merges]
+    assert learn_merges(text, 1_000).merges == [tuple(one) for one in merges]

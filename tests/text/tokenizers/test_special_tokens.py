@@ -68,7 +68,7 @@ def test_special_tokens_are_three_rows_after_the_others_with_a_name_and_no_text(
 @given(st.lists(st.lists(st.integers(0, 6), max_size=5), max_size=4))
 def test_rows_are_filled_up_at_their_ends_to_the_longest(rows: list[list[int]]) -> None:
     tokenizer = SpecialTokensTokenizer(CharTokenizer("abc xyz"))
-    filled = tokenizer.filled(rows)
+    filled = tokenizer.pad_rows(rows)
     assert filled.shape == (len(rows), max(map(len, rows), default=0))
     for row, whole in zip(rows, filled.tolist(), strict=True):
         assert whole == row + [tokenizer.padding] * (len(whole) - len(row))

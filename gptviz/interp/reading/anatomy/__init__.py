@@ -24,7 +24,7 @@ def anatomy(config: Config, tokens: int, source: int = 1) -> Anatomy:
     """The anatomy of a model whose decoder reads so many tokens, and an encoder a source of so
     many; no memory is allocated.
     """
-    return Whole(config, tokens, source).whole()
+    return Whole(config, tokens, source).draw_all()
 
 
 @torch.inference_mode()

@@ -139,7 +139,7 @@ class Drawing:
         """The model's kind of norm."""
         return NORMS[self.config.norm]
 
-    def normed(self, x: str, pieces: Sequence[BoxTensor]) -> str:
+    def norm_equation(self, x: str, pieces: Sequence[BoxTensor]) -> str:
         """The equation of the model's norm of `x`, with gain and bias where `pieces` has them."""
         symbols = {piece.symbol for piece in pieces}
         gain = " · gain" if "gain" in symbols else ""
@@ -169,7 +169,7 @@ def block_of(path: str) -> int:
     return int(path.partition("blocks.")[2].partition(".")[0])
 
 
-def capped(equation: str, cap: float | None) -> str:
+def cap_equation(equation: str, cap: float | None) -> str:
     """The equation of what a cap leaves of a number that another one gives."""
     if cap is None:
         return equation

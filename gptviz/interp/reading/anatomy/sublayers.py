@@ -16,7 +16,7 @@ from gptviz.model.parts.qk_norms import QK_NORMS
 from gptviz.model.parts.shortcuts import ValueEmbedding
 
 from .boxes import Arrow, Box, Role, SourceLines, lines
-from .drawing import Drawing, Operand, block_of, capped
+from .drawing import Drawing, Operand, block_of, cap_equation
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Sublayers(Drawing):
         positions = POSITIONS[self.config.positions]
         steps = [
             *self.qk_norms(at),
-            *(self.turned(at) if positions.acts_on == "query and key" else []),
+            *(self.add_rotation(at) if positions.acts_on == "query and key" else []),
         ]
         keys = self.width + self.key_width
         values = self.width + 2 * self.key_width
@@ -74,7 +74,7 @@ class Sublayers(Drawing):
             reads.append(self.by_distance(at))
             term = self.score_term()
         scores = self.scores(at, term, reads, lines(Attention.forward, "scaled"), x.axis, x.axis)
-        return self.read(at, scores, self.mask_of(at), v, x.axis, x.axis)
+        return self.add_reading(at, scores, self.mask_of(at), v, x.axis, x.axis)
 
     def cross(self, at: str, x: Operand, memory: str) -> str:
         """Add cross-attention from `x` to the encoder's `memory`; the path of the box with its
@@ -89,12 +89,12 @@ class Sublayers(Drawing):
         scores = self.scores(
             at, "", [q, k], lines(CrossAttention.forward, "scores"), x.axis, source.axis
         )
-        return self.read(at, scores, FullMask, v, x.axis, source.axis)
+        return self.add_reading(at, scores, FullMask, v, x.axis, source.axis)
 
     def mask_of(self, at: str) -> Mask:
         """The mask of the self-attention `at`."""
         config = self.in_block(at)
-        if config.window is not None and config.windowed(block_of(at)):
+        if config.window is not None and config.has_window(block_of(at)):
             return WindowMask(config.window)
         return MASKS[config.mask]()
 
@@ -127,13 +127,13 @@ class Sublayers(Drawing):
             name="Norm",
             role="weight",
             about=f"Brings {what} to one size, so that no score grows out of hand.",
-            equation=f"{function}(x) = {self.normed('x', gains)}, {over}",
+            equation=f"{function}(x) = {self.norm_equation('x', gains)}, {over}",
             lines=lines(self.norm_kind),
             pieces=tuple(gains),
         )
         return ArithmeticStep(self.add(box, gives=(size,)), function, tuple(name))
 
-    def turned(self, at: str) -> list[ArithmeticStep]:
+    def add_rotation(self, at: str) -> list[ArithmeticStep]:
         """Add the positions that turn queries and keys."""
         config = self.in_block(at)
         kind = POSITIONS[config.positions]
@@ -280,7 +280,7 @@ class Sublayers(Drawing):
             added = f" + {term}"
         else:
             added = ""
-        equation = capped(f"q · kᵀ{self.scaling}{added}", self.config.score_cap)
+        equation = cap_equation(f"q · kᵀ{self.scaling}{added}", self.config.score_cap)
         about = (
             "Every query is compared with every key: the larger the product, the better they fit."
         )
@@ -304,7 +304,7 @@ class Sublayers(Drawing):
         )
         return self.add(box, reads)
 
-    def read(
+    def add_reading(
         self, at: str, scores: str, mask: type[Mask] | Mask, v: str, query: str, key: str
     ) -> str:
         """Add all boxes from the scores and the values `v` to the attention's output; the path of
@@ -313,7 +313,7 @@ class Sublayers(Drawing):
         if mask.only_padding and self.config.padding is None:
             visible = scores
         else:
-            visible = self.masked(at, scores, mask)
+            visible = self.add_mask(at, scores, mask)
         axes = ("head", f"query ({query})", f"key ({key})")
         box = Box(
             path=f"{at}.pattern",
@@ -326,7 +326,7 @@ class Sublayers(Drawing):
         )
         return self.gather(at, self.add(box, [visible]), v, query)
 
-    def masked(self, at: str, scores: str, mask: type[Mask] | Mask) -> str:
+    def add_mask(self, at: str, scores: str, mask: type[Mask] | Mask) -> str:
         """Add the mask over the scores; the path of its box."""
         window = mask.window if isinstance(mask, WindowMask) else None
         about = mask.about
@@ -358,7 +358,7 @@ class Sublayers(Drawing):
             about="What each token gathers: the values of the others, weighted by its attention."
             + self.sharing,
             equation="z = pattern · v",
-            lines=lines(AttentionBase.read, "self.grouped("),
+            lines=lines(AttentionBase.read_values, "self.multiply_grouped("),
             pieces=(self.activation(f"{at}.z", shape, ("head", query, "d_head"), "z"),),
         )
         z = self.add(box, [pattern, v])
@@ -388,7 +388,7 @@ class Sublayers(Drawing):
         wide = (self.flows[x.path][0], config.mlp_size)
         inner = kind.equation.removeprefix("down(").removesuffix(")")
         parts = WIDENED.findall(inner)
-        reads = [self.widened(f"{at}.{part}", part, x, wide) for part in parts]
+        reads = [self.add_matrix(f"{at}.{part}", part, x, wide) for part in parts]
         bent = re.sub(
             r"activation\((\w+)\)",
             lambda found: activation.equation_of(found[1]),
@@ -523,7 +523,7 @@ class Sublayers(Drawing):
         )
         return self.add(box, [neurons])
 
-    def widened(self, path: str, part: str, x: Operand, gives: tuple[int, ...]) -> str:
+    def add_matrix(self, path: str, part: str, x: Operand, gives: tuple[int, ...]) -> str:
         """Add a matrix of the MLP that reads `x`, called `part`; the path of its box."""
         pieces = self.linear(path, "neuron", "d_model", part)
         if part == "gate":

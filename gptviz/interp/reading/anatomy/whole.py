@@ -15,7 +15,7 @@ from gptviz.model.parts.shortcuts import Mix, Smear
 from gptviz.text.tokenizers.base import Tokenizer
 
 from .boxes import Anatomy, Box, BoxTensor, lines
-from .drawing import Operand, capped
+from .drawing import Operand, cap_equation
 from .sublayers import Sublayers
 
 SUBLAYERS = {
@@ -28,7 +28,7 @@ SUBLAYERS = {
 class Whole(Sublayers):
     """The boxes of a whole model."""
 
-    def whole(self) -> Anatomy:
+    def draw_all(self) -> Anatomy:
         """The anatomy with all boxes, from the tokens to the logits."""
         config = self.config
         memory = self.encoder() if config.n_encoder_layer else None
@@ -89,7 +89,9 @@ class Whole(Sublayers):
             reads = [self.embed_norm(at, axis, shape, reads[0])]
         if self.config.smear:
             reads = [
-                self.shortcut("smear", Smear, axis, reads, Smear.equation_of(self.named(reads[0])))
+                self.shortcut(
+                    "smear", Smear, axis, reads, Smear.equation_of(self.stream_name(reads[0]))
+                )
             ]
         embedded = reads[0] if self.config.mix_embedding else None
         middle = reads[0]
@@ -98,7 +100,7 @@ class Whole(Sublayers):
             middle = reads[0] if index == n_layer // 2 else middle
         if self.config.backout and n_layer:
             ends = list(dict.fromkeys([reads[0], middle]))
-            equation = f"a · {self.named(reads[0])} + b · resid_post of block {n_layer // 2}"
+            equation = f"a · {self.stream_name(reads[0])} + b · resid_post of block {n_layer // 2}"
             reads = [self.shortcut("backout", Mix, axis, ends, equation)]
         return reads[0]
 
@@ -108,7 +110,7 @@ class Whole(Sublayers):
         """Add a part that joins states of the stream, which are `reads`; the path of its box."""
         name = path.rpartition(".")[2]
         shape = self.flows[reads[0]]
-        where = Transformer.embedded if name == "smear" else Transformer.forward
+        where = Transformer.embed_stream if name == "smear" else Transformer.forward
         box = Box(
             path=path,
             name=kind.title,
@@ -151,7 +153,7 @@ class Whole(Sublayers):
             + (", the one that the decoder uses too" if at else "")
             + (f", times {scale}." if scale else "."),
             equation="embed[t] = W_E[ids[t]]" + (f" · {scale}" if scale else ""),
-            lines=lines(Transformer.embedded, 'tap("embed"'),
+            lines=lines(Transformer.embed_stream, 'tap("embed"'),
             pieces=(self.activation(f"{at}embed", shape, (axis, "d_model"), "embed"), table),
         )
         return self.add(box, [ids])
@@ -169,9 +171,9 @@ class Whole(Sublayers):
             role="weight",
             about="Brings the vectors of the tokens to one size before anything reads them. "
             f"{kind.title}: {kind.about}",
-            equation=f"embed_norm = norm({self.named(stream)}), norm(x) = "
-            f"{self.normed('x', gains)}",
-            lines=lines(Transformer.embedded, 'tap("embed_norm"'),
+            equation=f"embed_norm = norm({self.stream_name(stream)}), norm(x) = "
+            f"{self.norm_equation('x', gains)}",
+            lines=lines(Transformer.embed_stream, 'tap("embed_norm"'),
             pieces=(value, *gains),
         )
         return self.add(box, [stream])
@@ -235,7 +237,7 @@ class Whole(Sublayers):
         if embedded is not None:
             where = lines(Mix.forward, "a * x + b * y")
             about = f"{about} {Mix.about}"
-            before = f"a · {before} + b · {self.named(embedded)}"
+            before = f"a · {before} + b · {self.stream_name(embedded)}"
             mix = self.tensors(Mix, f"{at}.mix")
             reads = list(dict.fromkeys([*reads, embedded]))
         box = Box(
@@ -346,7 +348,7 @@ class Whole(Sublayers):
                 if not last:
                     continue
             if step in ("sublayer", "add"):
-                box = self.joined(at, part, stream.symbol, adds=step == "add")
+                box = self.add_sum(at, part, stream.symbol, adds=step == "add")
                 learned = own
                 if step == "add":
                     reads = [stream.path, x.path]
@@ -360,7 +362,7 @@ class Whole(Sublayers):
                 box = self.norm(at, part, place, x.symbol, learned, after_sublayer=after_sublayer)
                 reads = [x.path]
                 symbol = f"norm({x.symbol})"
-                meaning = f", norm(x) = {self.normed('x', learned)}"
+                meaning = f", norm(x) = {self.norm_equation('x', learned)}"
             if last:
                 equation = f"{after} = {kind.equation_with(stream.symbol, 'out')}{meaning}"
                 box = replace(
@@ -371,7 +373,7 @@ class Whole(Sublayers):
             x = Operand(self.add(box, reads, gives=value.shape), symbol, stream.axis)
         return replace(x, symbol=after)
 
-    def joined(self, at: str, part: str, stream: str, *, adds: bool) -> Box:
+    def add_sum(self, at: str, part: str, stream: str, *, adds: bool) -> Box:
         """The box where a sublayer's output is added to the stream, or replaces it."""
         kind = RESIDUALS[self.config.residual]
         if adds:
@@ -422,7 +424,7 @@ class Whole(Sublayers):
             name="Norm",
             role="weight",
             about=f"{about} {kind.title}: {kind.about}",
-            equation=f"norm({x}) = {self.normed(x, gains)}",
+            equation=f"norm({x}) = {self.norm_equation(x, gains)}",
             lines=lines(kind),
         )
 
@@ -431,7 +433,7 @@ class Whole(Sublayers):
         kind = self.norm_kind
         gains = self.gains(f"{at}head.final_norm", "d_model")
         axis = "source token" if at else "token"
-        before = self.named(stream)
+        before = self.stream_name(stream)
         value = self.activation(
             f"{at}final_norm", (tokens, self.config.d_model), (axis, "d_model"), "final_norm"
         )
@@ -441,13 +443,13 @@ class Whole(Sublayers):
             role="weight",
             about=f"Brings the vectors of the finished stream to one size. {kind.title}: "
             f"{kind.about}",
-            equation=f"final_norm = norm({before}), norm(x) = {self.normed('x', gains)}",
-            lines=lines(Head.normed, 'tap("final_norm"'),
+            equation=f"final_norm = norm({before}), norm(x) = {self.norm_equation('x', gains)}",
+            lines=lines(Head.apply_final_norm, 'tap("final_norm"'),
             pieces=(value, *gains),
         )
         return self.add(box, [stream])
 
-    def named(self, stream: str) -> str:
+    def stream_name(self, stream: str) -> str:
         """The name of the finished `stream` in equations."""
         last = stream.rpartition(".")[2]
         if last != "stream":
@@ -458,7 +460,7 @@ class Whole(Sublayers):
 
     def head(self, stream: str) -> None:
         """Add the boxes from the final stream to the logits."""
-        name = self.named(stream)
+        name = self.stream_name(stream)
         x = f"({name})" if " " in name else name
         kind = HEADS[self.config.head]
         if kind.has_shares:
@@ -477,7 +479,7 @@ class Whole(Sublayers):
         about = Unembed.about
         if config.tied:
             about += " The matrix is the embedding, used the other way round."
-        equation = capped(self.times(x, "U", pieces), config.logit_cap)
+        equation = cap_equation(self.times(x, "U", pieces), config.logit_cap)
         if config.logit_cap is not None:
             about += (
                 f" A cap keeps every score between −{config.logit_cap:g} and {config.logit_cap:g}."

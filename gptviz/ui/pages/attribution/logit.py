@@ -16,11 +16,17 @@ import streamlit as st
 from gptviz.components.cell_grid import Cell
 from gptviz.figures.explaining import parts as figures
 from gptviz.figures.explaining.contributions import LONGEST_LABEL, contributions
-from gptviz.figures.kit.format import brief, counted, power, side_by_side, signed
-from gptviz.figures.kit.heat import largest
-from gptviz.interp.explaining.attribution import MLP, REPLACED, Attribution, attributed, stream_at
+from gptviz.figures.kit.format import brief, format_count, format_signed, power, side_by_side
+from gptviz.figures.kit.heat import largest_size
+from gptviz.interp.explaining.attribution import (
+    MLP,
+    REPLACED,
+    Attribution,
+    attribute_logit,
+    stream_at,
+)
 from gptviz.interp.explaining.decomposition import Stream
-from gptviz.interp.reading.by_word import summed
+from gptviz.interp.reading.by_word import sum_by_word
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import dictionaries
@@ -38,19 +44,19 @@ from gptviz.ui.records.features import PAGE as FEATURES
 from gptviz.ui.records.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import by_word, text_position
 from gptviz.ui.views.contrasts import known_contrast, known_offers
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
-from gptviz.ui.views.read import Read
+from gptviz.ui.views.read import PromptRead
 from gptviz.ui.views.text_position import END
 from gptviz.ui.views.which_logit import LISTED, which_logit
 from gptviz.ui.widgets import (
     Try,
-    capitalised,
+    capitalise_text,
     controls,
-    escaped,
+    escape_markdown,
     in_quotes,
     jobs,
     show_figure,
@@ -78,7 +84,7 @@ class AttributionSetting:
     """A logit that the page takes apart."""
 
     subject: Subject  #: the model and the prompt
-    text: Read  #: what the model reads
+    text: PromptRead  #: what the model reads
     #: after which token; None for a classifier, whose labels are of the whole text
     position: int | None
     token: int  #: whose logit: a token or a label
@@ -86,7 +92,7 @@ class AttributionSetting:
 
     def attribution(self, neurons_of: str | None = None) -> Attribution:
         """The amount that each part adds."""
-        return _attributed(
+        return _attribute_logit(
             self.subject.key, self.text, self.token, self.position, self.against, neurons_of
         )
 
@@ -95,14 +101,14 @@ class AttributionSetting:
         return str(answer_space_of(self.subject.lm).label(token))
 
     @property
-    def known(self) -> Contrast | None:
+    def known_contrast(self) -> Contrast | None:
         """The prompt as one with a known answer, where the page is about that answer; else None."""
         if self.position != len(self.text.ids) - 1:
             return None
         return known_contrast(self.subject.lm, self.subject.prompt, self.token)
 
     @property
-    def whole(self) -> str:
+    def sum_name(self) -> str:
         """The sum of the parts."""
         alone = f"logit of {self.name(self.token)}"
         if self.against is None:
@@ -124,7 +130,7 @@ class AttributionSetting:
             return " of the source"
         return ""
 
-    def read(self, part: str) -> tuple[str, ...]:
+    def read_tokens(self, part: str) -> tuple[str, ...]:
         """The visible forms of the tokens that the head of this name reads."""
         if "cross_attention" in part:
             ids = self.text.source
@@ -151,7 +157,7 @@ def check_head(subject: Subject) -> None:
         st.stop()
 
 
-def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> int | None:
+def position_control(subject: Subject, text: PromptRead, strip: Any, beside: Any) -> int | None:
     """The control `position` in the container `beside`, and the tokens, one of which can be
     clicked, in `strip`. A classifier has neither.
     """
@@ -177,18 +183,20 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
 
 
 @contextmanager
-def refused() -> Iterator[None]:
+def explain_refusal() -> Iterator[None]:
     """Where a part of the model lets no sum through, a message says which, and the page stops."""
     try:
         yield
     except ValueError as error:
-        st.info(escaped(f"This model cannot be taken apart: {error}."), icon=":material/info:")
+        st.info(
+            escape_markdown(f"This model cannot be taken apart: {error}."), icon=":material/info:"
+        )
         next_step()
         st.stop()
 
 
 def setting(
-    subject: Subject, text: Read, position: int | None, of: Any, less: Any
+    subject: Subject, text: PromptRead, position: int | None, of: Any, less: Any
 ) -> AttributionSetting:
     """The controls for the logit, in the containers `of` and `less`."""
     logits = _stream(subject.key, text, position).logits.float().cpu()
@@ -202,7 +210,7 @@ def setting(
 # Shared by all sessions: read-only. An entry has the values of every block for every token of the
 # text.
 @jobs.resource("Reading the prompt", max_entries=4)
-def _stream(key: ModelKey, text: Read, position: int | None) -> Stream:
+def _stream(key: ModelKey, text: PromptRead, position: int | None) -> Stream:
     return stream_at(language_model(key).model, text.ids, position, text.source)
 
 
@@ -218,16 +226,16 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
         figures.waterfall(
             attribution.labelled(),
             theme(),
-            whole=setting.whole,
+            whole=setting.sum_name,
             above=above,
             below=below,
             shown=shown,
         ),
         key="parts",
         alt=(
-            f"What each of {counted(len(attribution.parts), 'part')} adds to the "
-            f"{attribution.unit}, {signed(attribution.sum)} "
-            f"in all, the largest first: {strongest.title}, {signed(strongest.value)}."
+            f"What each of {format_count(len(attribution.parts), 'part')} adds to the "
+            f"{attribution.unit}, {format_signed(attribution.sum)} "
+            f"in all, the largest first: {strongest.title}, {format_signed(strongest.value)}."
         ),
     )
 
@@ -267,7 +275,7 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
         [_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))
     ]
     values = np.asarray(cells.values, float)
-    limit = largest(values)
+    limit = largest_size(values)
 
     def cell(row: int, column: int) -> Cell | None:
         value = float(values[row, column])
@@ -300,8 +308,8 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
         [f"head {label}" if label.isdecimal() else label for label in labels],
         (-limit, limit),
         key=GRID,
-        alt=f"What every head and MLP adds, {counted(len(names), 'block')} by "
-        f"{counted(len(labels), 'column')}{framed}.",
+        alt=f"What every head and MLP adds, {format_count(len(names), 'block')} by "
+        f"{format_count(len(labels), 'column')}{framed}.",
         choose=pick,
         says="adds",
         unit=cells.unit,
@@ -330,8 +338,8 @@ def result(setting: AttributionSetting, attribution: Attribution) -> str:
         "" if setting.against is None else f" against {in_quotes(setting.name(setting.against))}"
     )
     return (
-        f"{capitalised(best.title)} speaks most for {whole}: {signed(best.value)} of "
-        f"{signed(attribution.sum)}."
+        f"{capitalise_text(best.title)} speaks most for {whole}: {format_signed(best.value)} of "
+        f"{format_signed(attribution.sum)}."
     )
 
 
@@ -360,9 +368,7 @@ def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
     place = ""
     cap = ""
     if setting.position is not None:
-        place = (
-            f", after {in_quotes(quoted(setting, setting.position))} (position {setting.position}),"
-        )
+        place = f", after {in_quotes(quote_text(setting, setting.position))} (position {setting.position}),"
     if attribution.capped != attribution.logit and math.isfinite(attribution.logit):
         cap = (
             f" The model caps its logits: {brief(attribution.logit, 4)} becomes "
@@ -371,8 +377,8 @@ def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
     if setting.against is None:
         return f"The logit of {token}{place} is **{brief(attribution.logit, 4)}**.{cap}"
     other = f"**{in_quotes(setting.name(setting.against))}**"
-    minus = f"The logit of {token}{place} minus that of {other} is **{signed(attribution.logit)}**"
-    known = setting.known
+    minus = f"The logit of {token}{place} minus that of {other} is **{format_signed(attribution.logit)}**"
+    known = setting.known_contrast
     if known is None or setting.against != setting.subject.lm.token(known.wrong):
         means = ""
     else:
@@ -383,7 +389,7 @@ def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
     )
 
 
-def quoted(setting: AttributionSetting, position: int) -> str:
+def quote_text(setting: AttributionSetting, position: int) -> str:
     """The end of the text up to a position."""
     label = setting.subject.lm.tokenizer.label
     gap = " " if setting.subject.lm.tokenizer.is_spaced else ""
@@ -448,21 +454,21 @@ def split(setting: AttributionSetting, attribution: Attribution, chosen: str) ->
             key="sources",
             alt=(
                 f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} "
-                f"adds {signed(values[order[0]])}."
+                f"adds {format_signed(values[order[0]])}."
             ),
         )
         rest = float(values[every[len(order) :]].sum())
         st.caption(
-            f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its "
+            f"**{part.title}** adds {format_signed(part.value)}: the {len(order)} strongest of its "
             f"{len(values):,} neurons by number, "
             "each its activation times its row of the output matrix. All the others together add "
-            f"{signed(rest)}."
+            f"{format_signed(rest)}."
         )
 
 
 def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -> None:
     """The share of a head by the tokens that it reads."""
-    shares = attribution.read_by(head, setting.read(head))
+    shares = attribution.read_by(head, setting.read_tokens(head))
     above, below = setting.sides
     most = int(np.abs(shares.values.astype(float)).argmax())
     seen = shares
@@ -486,13 +492,13 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
     if words is not None and is_merged:
         names = tuple(word_labels(setting.subject.lm.tokenizer, setting.text.ids, words))
         seen = LabelledArray(
-            summed(np.asarray(seen.values, np.float64), words),
+            sum_by_word(np.asarray(seen.values, np.float64), words),
             (Axis("word that is read", names),),
             seen.unit,
         )
     part = next(part for part in attribution.parts if part.name == head)
     token = in_quotes(shares.axes[0].labels[most])
-    share = signed(float(shares.values[most]))
+    share = format_signed(float(shares.values[most]))
     piece = "word" if is_merged else "token"
     room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
     show_figure(
@@ -500,12 +506,12 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
             seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room
         ),
         key="sources",
-        alt=f"What {part.title} adds by each of {counted(len(seen.values), piece)} that it reads; "
+        alt=f"What {part.title} adds by each of {format_count(len(seen.values), piece)} that it reads; "
         "most by the token "
         f"at position {most}.",
     )
     st.caption(
-        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each {piece} that it "
+        f"**{capitalise_text(part.title)}** adds {format_signed(part.value)}: a bar for each {piece} that it "
         "reads, the pattern "
         "times what the token’s value "
         f"adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds "
@@ -536,20 +542,20 @@ def by_feature(setting: AttributionSetting, dictionary: str) -> None:
         ),
         key="sources",
         alt=f"What the features of {dictionary} add: "
-        + ", ".join(f"{labels[i]} {signed(values[i])}" for i in shown[:5])
+        + ", ".join(f"{labels[i]} {format_signed(values[i])}" for i in shown[:5])
         + ".",
     )
-    bias, missed, later = map(signed, values[count:])
+    bias, missed, later = map(format_signed, values[count:])
     st.caption(
-        f"**The stream by the features of {escaped(dictionary)}**: each adds its activation times "
+        f"**The stream by the features of {escape_markdown(dictionary)}**: each adds its activation times "
         "its row of the decoder. The "
-        f"{counted(count, 'active feature')} add {signed(float(values[:count].sum()))}, the "
+        f"{format_count(count, 'active feature')} add {format_signed(float(values[:count].sum()))}, the "
         f"decoder’s bias {bias}, and what the "
         f"dictionary misses, its error, {missed}; what is written later adds {later}."
     )
 
 
-def ask_features(setting: AttributionSetting, dictionary: str) -> Asked[LabelledArray]:
+def ask_features(setting: AttributionSetting, dictionary: str) -> AskedAnalysis[LabelledArray]:
     """What each active feature of a dictionary adds."""
     chosen = {"token": setting.token, "position": setting.position, "against": setting.against}
     return ask(
@@ -561,7 +567,7 @@ def ask_features(setting: AttributionSetting, dictionary: str) -> Asked[Labelled
     )
 
 
-def into(setting: AttributionSetting, chosen: str) -> None:
+def link_unit(setting: AttributionSetting, chosen: str) -> None:
     """Ways to go on with a head or an MLP: switch it off, or look into it on its own page; of a
     dictionary, its page.
     """
@@ -590,7 +596,7 @@ def into(setting: AttributionSetting, chosen: str) -> None:
             frame.link(page, f"Open it on {page.title}", query={**frame.shared_state(), **query})
 
 
-def frozen(config: Config) -> str:
+def frozen_parts(config: Config) -> str:
     """The parts that are frozen in a model of this config, and what its embedding holds of other
     tokens, in a few sentences.
     """
@@ -644,8 +650,8 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
         shares = attribution.sources[least.name]
         most = int(shares.argmin())
         notice = (
-            f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at "
-            f"{in_quotes(setting.read(least.name)[most])} (position "
+            f"{capitalise_text(least.title)} takes away {brief(abs(least.value))}. What it reads at "
+            f"{in_quotes(setting.read_tokens(least.name)[most])} (position "
             f"{most}{setting.place_of(least.name)}) takes away most: "
             f"{brief(abs(shares[most]))}."
         )
@@ -656,7 +662,7 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
         neurons = setting.attribution(mlp.name).neurons[mlp.name]
         best = int(abs(neurons).argmax())
         notice = (
-            f"{capitalised(mlp.title)} adds {signed(mlp.value)}, the most of all MLPs in size. "
+            f"{capitalise_text(mlp.title)} adds {format_signed(mlp.value)}, the most of all MLPs in size. "
             f"Its neuron {best} by itself "
             f"{'adds' if neurons[best] >= 0 else 'takes away'} {brief(abs(neurons[best]))}: see "
             "the other ones of its "
@@ -677,17 +683,17 @@ def code(setting: AttributionSetting) -> str:
     }
     return ask(setting.subject, attribute, "Reading the prompt", **chosen).code(
         "result.sum, result.logit, result.error",
-        f"result.labelled()  # [part]: the {setting.whole}".replace("\n", "⏎"),
+        f"result.labelled()  # [part]: the {setting.sum_name}".replace("\n", "⏎"),
     )
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _attributed(
+def _attribute_logit(
     key: ModelKey,
-    text: Read,
+    text: PromptRead,
     token: int,
     position: int | None,
     against: int | None,
     neurons_of: str | None,
 ) -> Attribution:
-    return attributed(_stream(key, text, position), token, against, neurons_of)
+    return attribute_logit(_stream(key, text, position), token, against, neurons_of)

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from gptviz.components.circuit_graph import address, circuit_graph, payload
 from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
-from gptviz.figures.kit.format import brief, counted, percent, power, signed
+from gptviz.figures.kit.format import brief, format_count, format_signed, percent, power
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
 from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_reads import numbers_of_a_token
@@ -24,14 +24,14 @@ from gptviz.model.costs.effort import MOST, effort
 from gptviz.settings.address_values import one_of
 from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
-from gptviz.ui.shell.subject.bar import shortened
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
+from gptviz.ui.shell.subject.bar import shorten_prompt
 from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
 from gptviz.ui.views.which_logit import ALONE, LISTED, RIVAL, which_logit
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, in_quotes
+from gptviz.ui.widgets import Try, addresses, capitalise_text, controls, escape_markdown, in_quotes
 from gptviz.ui.widgets.headings import settings
 
 # What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a
@@ -77,7 +77,7 @@ def with_room(subject: Subject) -> Subject:
     wrote.
     """
     most = max(1, MOST_BYTES // (FLOAT32 * numbers_of_a_token(subject.lm.model.config)))
-    return shortened(
+    return shorten_prompt(
         subject, most, "For a circuit all that every part writes at every token is held in memory"
     )
 
@@ -93,7 +93,7 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         strip(subject, at)
     logits = logits_after(subject.key, subject.seen, at)
     if not np.isfinite(logits).all():
-        name = escaped(subject.key.name)
+        name = escape_markdown(subject.key.name)
         st.error(
             f"{name}: the model's logits are not numbers: its weights or edits are so large that "
             "they overflow. Choose another model or step above, or take its edits away."
@@ -115,7 +115,7 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         )
         boxes = st.container()
         with st.popover("More"):
-            share = controls.real(
+            share = controls.decimal_number(
                 "Share of the logit",
                 *SHARES,
                 key="share",
@@ -133,7 +133,7 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
                 default=True,
             )
         with boxes:
-            most = controls.whole(
+            most = controls.whole_number(
                 "Boxes",
                 FEWEST,
                 MOST_NODES,
@@ -146,7 +146,7 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
     return CircuitChoice(at, token, against, share, beyond_mean, most)
 
 
-def ask_circuit(subject: Subject, chosen: CircuitChoice) -> Asked[Circuit]:
+def ask_circuit(subject: Subject, chosen: CircuitChoice) -> AskedAnalysis[Circuit]:
     """The circuit of the chosen guess."""
     settings = asdict(chosen) | {
         "position": None if chosen.position == len(subject.seen) - 1 else chosen.position
@@ -160,8 +160,8 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """The graph in a sentence, and where it explains little, the way to the page that does not need
     a graph.
     """
-    boxes = counted(len(data.nodes), "box", "boxes")
-    lines = counted(len(data.edges), "line")
+    boxes = format_count(len(data.nodes), "box", "boxes")
+    lines = format_count(len(data.edges), "line")
     if data.reached:
         much = f"**{percent(data.share)}**"
     else:
@@ -180,7 +180,7 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
             frame.link(PAGES["patching"], "Patching")
 
 
-def about(chosen: CircuitChoice, data: Circuit) -> str:
+def describe_graph(chosen: CircuitChoice, data: Circuit) -> str:
     """What else there is to say of the graph."""
     sentences = []
     if chosen.beyond_mean:
@@ -209,12 +209,12 @@ def _answer(subject: Subject, chosen: CircuitChoice) -> str:
     return f"the logit of {in_quotes(label(chosen.token))}{minus}"
 
 
-def search(subject: Subject, asked: Asked[Circuit]) -> Circuit | None:
+def search(subject: Subject, asked: AskedAnalysis[Circuit]) -> Circuit | None:
     """The circuit, or None, with how far the search is, as long as that of a large model is not
     found.
     """
     if is_large(subject):
-        return asked.followed("Find the circuit")
+        return asked.follow_value("Find the circuit")
     return asked.value
 
 
@@ -225,18 +225,18 @@ def is_large(subject: Subject) -> bool:
     return effort(subject.lm.model, len(subject.seen), MOST_NODES) > MOST
 
 
-def check(subject: Subject, asked: Asked[Circuit]) -> Checked | None:
+def check(subject: Subject, asked: AskedAnalysis[Circuit]) -> Checked | None:
     """The check of the graph, at once for a small model, else once it is asked for; None until
     then.
     """
-    is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
+    is_asked = controls.linked_choice(CHECKED, bool, False, values=one_of(["true"]))
     if is_asked or not is_large(subject):
-        return checked(asked)
+        return check_answer(asked)
     return None
 
 
 @st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
-def checked(asked: Asked[Circuit]) -> Checked:
+def check_answer(asked: AskedAnalysis[Circuit]) -> Checked:
     """The answer that is left with everything outside the circuit at its mean over the text."""
     return language_model(asked.key).check_circuit(asked.value)
 
@@ -253,18 +253,21 @@ def disagreement(data: Circuit, result: Checked | None) -> str | None:
     return (
         f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but "
         "with everything else at its mean "
-        f"{much} {_kept(result.share)} of the answer is left. What is not in the graph matters "
+        f"{much} {_format_share(result.share)} of the answer is left. What is not in the graph matters "
         "more than its lines say."
     )
 
 
-def _kept(share: float) -> str:
+def _format_share(share: float) -> str:
     """A share that may be negative, or more than all, in percent."""
     return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
 
 
 def graph(
-    subject: Subject, chosen: CircuitChoice, asked: Asked[Circuit], choices: Mapping[str, Any]
+    subject: Subject,
+    chosen: CircuitChoice,
+    asked: AskedAnalysis[Circuit],
+    choices: Mapping[str, Any],
 ) -> None:
     """The graph; a click opens a node below it. `choices` are what a file with it says of the
     page.
@@ -344,7 +347,7 @@ def result_of(
             "means it is "
             f"{brief(result.without)}. "
             + (
-                f"So the graph keeps **{_kept(result.share)}** of the answer. "
+                f"So the graph keeps **{_format_share(result.share)}** of the answer. "
                 if np.isfinite(result.share)
                 else ""
             )
@@ -355,11 +358,11 @@ def result_of(
         )
 
 
-def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
+def show_node(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """The node that was opened: what it is, and where to look into it."""
     nodes = {node.name: node for node in data.nodes}
-    before = controls.linked(LINKED, nodes.get, None, values=one_of(nodes))
-    node = controls.linked(
+    before = controls.linked_choice(LINKED, nodes.get, None, values=one_of(nodes))
+    node = controls.linked_choice(
         OPENED,
         nodes.get,
         before,
@@ -369,12 +372,12 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         st.caption("Choose a box to open it: its pattern, its neurons, or switch it off.")
         return
     label = subject.lm.tokenizer.label
-    token = escaped(label(data.ids[node.position]))
+    token = escape_markdown(label(data.ids[node.position]))
     with st.container(border=True):
         if node.unit is None:
             title = "The logit"
         else:
-            title = capitalised(node.unit.title)
+            title = capitalise_text(node.unit.title)
         st.markdown(
             f"**{title}** at position {node.position}, “{token}”: "
             f"{said_of(subject, chosen, data, node)}"
@@ -406,9 +409,9 @@ def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) 
     if chosen.against is None:
         minus = ""
     else:
-        minus = f" − {escaped(label(chosen.against))}"
+        minus = f" − {escape_markdown(label(chosen.against))}"
     said = [
-        f"it gives {signed(data.given[node])} of {escaped(label(chosen.token))}{minus} to the "
+        f"it gives {format_signed(data.given[node])} of {escape_markdown(label(chosen.token))}{minus} to the "
         "boxes above it."
     ]
     for kind, words in (
@@ -422,14 +425,16 @@ def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) 
             default=None,
         )
         if best is not None:
-            said.append(f"{words} {_called(subject, data, best.source)} ({signed(best.value)}).")
+            said.append(
+                f"{words} {_name_node(subject, data, best.source)} ({format_signed(best.value)})."
+            )
     return " ".join(said)
 
 
-def _called(subject: Subject, data: Circuit, node: Node) -> str:
+def _name_node(subject: Subject, data: Circuit, node: Node) -> str:
     """A node in a sentence, as Markdown."""
     assert node.unit is not None
-    token = escaped(subject.lm.tokenizer.label(data.ids[node.position]))
+    token = escape_markdown(subject.lm.tokenizer.label(data.ids[node.position]))
     what = {"embed": f"the token “{token}”", "positions": "the position"}.get(node.unit.part)
     if what:
         return f"{what} at {node.position}"
@@ -451,7 +456,7 @@ def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     ]:
         best, unit = max(heads, key=lambda head: abs(data.given[head[0]]))
         said = (
-            f"{capitalised(unit.title)} at position {best.position}: "
+            f"{capitalise_text(unit.title)} at position {best.position}: "
             f"{said_of(subject, chosen, data, best)}"
         )
         offers.append(

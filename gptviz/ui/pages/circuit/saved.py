@@ -18,7 +18,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject, edits, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.which_logit import ASKED, Logit
-from gptviz.ui.widgets import addresses, escaped, visit
+from gptviz.ui.widgets import addresses, escape_markdown, visit
 
 from .graph import ARRANGED, FEWEST, LINKED, OPENED, SHARES, CircuitChoice
 
@@ -64,18 +64,20 @@ def open_file(now: dict[str, Any]) -> None:
             args=(key,),
             max_upload_size=most,
         )
-    name, asked, problem = visit.remembered(_READ) or ("", None, "")
+    name, asked, problem = visit.remembered_value(_READ) or ("", None, "")
     visit.remember(_READ, None)
     if problem:
-        st.error(f"{escaped(name)}: {escaped(problem)}.")
+        st.error(f"{escape_markdown(name)}: {escape_markdown(problem)}.")
     elif asked is not None:
         if differ := [what for what, value in now.items() if asked[what] != value]:
             st.warning(
-                f"{escaped(name)} asks for something that is not available here: "
+                f"{escape_markdown(name)} asks for something that is not available here: "
                 f"{', '.join(differ)}."
             )
         else:
-            st.success(f"{escaped(name)}: this is the saved graph.", icon=":material/check:")
+            st.success(
+                f"{escape_markdown(name)}: this is the saved graph.", icon=":material/check:"
+            )
 
 
 def _open(key: str) -> None:
@@ -101,7 +103,7 @@ def _open(key: str) -> None:
     addresses.write("position", str(asked["position"]))
     for link in (OPENED, LINKED):
         addresses.write(link, None)
-    st.session_state[ARRANGED] = ViewCommand.to(arranged)
+    st.session_state[ARRANGED] = ViewCommand.new_command(arranged)
     st.session_state[_ROUND] += 1
     visit.remember(_READ, (name, asked, ""))
 
@@ -113,15 +115,15 @@ def check(asked: dict[str, Any]) -> None:
         ValueError: the message says what is wrong.
     """
 
-    def whole(low: int, high: int) -> range:
+    def whole_numbers(low: int, high: int) -> range:
         return range(low, high + 1)
 
     numbers = {
-        "position": whole(0, 10**6),
-        "token": whole(0, 10**7),
-        "boxes": whole(FEWEST, MOST_NODES),
+        "position": whole_numbers(0, 10**6),
+        "token": whole_numbers(0, 10**7),
+        "boxes": whole_numbers(FEWEST, MOST_NODES),
     }
-    maybe = {"step": whole(0, 10**9), "against": numbers["token"]}
+    maybe = {"step": whole_numbers(0, 10**9), "against": numbers["token"]}
     for name, possible in (numbers | maybe).items():
         value = asked.get(name)
         if not (type(value) is int and value in possible) and not (value is None and name in maybe):

@@ -7,7 +7,7 @@ import streamlit as st
 import torch
 
 from gptviz.figures.explaining.contributions import contributions
-from gptviz.figures.kit.format import brief, counted, percent, signed
+from gptviz.figures.kit.format import brief, format_count, format_signed, percent
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY
 from gptviz.figures.reading.labels import labels
 from gptviz.interp.explaining.decision import (
@@ -17,7 +17,7 @@ from gptviz.interp.explaining.decision import (
     decisive_token,
     left_out,
     runner_up,
-    worth,
+    token_worth,
 )
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
 from gptviz.interp.reading.next_token import probabilities
@@ -26,12 +26,12 @@ from gptviz.text import WordTokenizer, words_of
 from gptviz.ui.records.attention import PAGE as ATTENTION_PAGE
 from gptviz.ui.records.classify import WORDS
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views import attention, encoder_decoder
-from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import Try, controls, escape_markdown, in_quotes, jobs, show_figure, theme
 
-from .held_out import ABOUT_BASELINE, on_card, worst
+from .held_out import ABOUT_BASELINE, on_card, worst_mistake
 
 LIKELIEST = "the likeliest"
 NEXT = "the next likeliest"
@@ -65,22 +65,22 @@ def text_places(subject: Subject) -> range:
     """Where the tokens of the text stand among those that are read: between the tokens that are put
     around every text.
     """
-    text = subject.lm.tokenizer.inside(subject.seen)
+    text = subject.lm.tokenizer.text_slice(subject.seen)
     return range(text.start, text.stop)
 
 
-def by_word(subject: Subject) -> Shown:
+def by_word(subject: Subject) -> PageResult:
     """What each word does for the label: its share of the decision, or what the decision loses
     without it.
     """
     if has_shares(subject.lm.model):
         # The labels with their probabilities, and what each word adds to the decision.
-        reading = judged(subject.key, subject.seen)
+        reading = judge_text(subject.key, subject.seen)
         names = subject.lm.labels
         assert isinstance(reading, Classified)
         left, right = st.columns([5, 9], gap="medium")
         with left:
-            by_share = decision(reading, *_chosen(reading, names))
+            by_share = decision(reading, *_choose_labels(reading, names))
             _adds_up(by_share, names)
             _accuracy(subject)
         shares = by_share.labelled(subject.labels)
@@ -91,20 +91,20 @@ def by_word(subject: Subject) -> Shown:
                 contributions(shares, theme(), above=above, below=below),
                 key="contributions",
                 alt=(
-                    f"What each of {counted(len(subject.seen), 'word')} adds to the decision, "
+                    f"What each of {format_count(len(subject.seen), 'word')} adds to the decision, "
                     f"upwards for {above}; the largest "
                     f"share is that of “{subject.labels[most]}”, "
-                    f"{signed(by_share.shares[most], 3)}. All shares and the bias "
-                    f"together: {signed(by_share.sum, 3)}."
+                    f"{format_signed(by_share.shares[most], 3)}. All shares and the bias "
+                    f"together: {format_signed(by_share.sum, 3)}."
                 ),
             )
             st.caption(
                 f"The largest bar is that of {in_quotes(subject.labels[most])}: "
-                f"{signed(by_share.shares[most], 3)} of "
-                f"{signed(by_share.sum, 3)} in all. Take the word out of the text, and see what "
+                f"{format_signed(by_share.shares[most], 3)} of "
+                f"{format_signed(by_share.sum, 3)} in all. Take the word out of the text, and see what "
                 "becomes of the label."
             )
-        return Shown(
+        return PageResult(
             lambda: by_share.labelled(subject.labels),
             code(subject, by_share, range(len(subject.seen))),
             "Words",
@@ -113,7 +113,7 @@ def by_word(subject: Subject) -> Shown:
     if lost is None:
         return NOTHING
     places = text_places(subject)
-    return Shown(
+    return PageResult(
         lambda: lost.labelled([subject.labels[place] for place in places]),
         code(subject, lost, places),
         "A token left out",
@@ -122,7 +122,7 @@ def by_word(subject: Subject) -> Shown:
 
 # Read-only, shared by all sessions.
 @jobs.resource("Reading the text", max_entries=64)
-def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
+def judge_text(key: ModelKey, ids: tuple[int, ...]) -> Judged:
     """The labels of the text `ids` with their probabilities; if the head of the model says what
     each token adds, that too.
     """
@@ -132,12 +132,12 @@ def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
     )
 
 
-def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
+def _choose_labels(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
     """The likeliest labels as bars; and the label explained with the one against it, which have the
     colours of their sides: the second and the first of two, or those that the controls choose.
     """
     bars = st.container()
-    label, against = _asked(reading, names)
+    label, against = _ask_labels(reading, names)
     colour = {label: QUERY} | ({} if against is None else {against: KEY})
     order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
     likeliest = LabelledArray(
@@ -152,7 +152,7 @@ def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
     return label, against
 
 
-def _asked(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
+def _ask_labels(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
     if len(names) == 2:
         return 1, 0
     hint = "The label whose logit (its score) the bars are about."
@@ -167,19 +167,19 @@ def _asked(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
 
 def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
     """The sum of bias and words next to the logits the model gave."""
-    label = escaped(names[chosen.label])
+    label = escape_markdown(names[chosen.label])
     if chosen.against is None:
         model = f"logit of {label}"
     else:
-        model = f"{label} − {escaped(names[chosen.against])}"
+        model = f"{label} − {escape_markdown(names[chosen.against])}"
     n = len(chosen.shares)
     rows = [
-        ("bias", signed(chosen.bias, 3)),
-        (f"+ {n} word{'s' if n > 1 else ''}", signed(float(chosen.shares.sum()), 3)),
-        ("**= sum**", f"**{signed(chosen.sum, 3)}**"),
+        ("bias", format_signed(chosen.bias, 3)),
+        (f"+ {n} word{'s' if n > 1 else ''}", format_signed(float(chosen.shares.sum()), 3)),
+        ("**= sum**", f"**{format_signed(chosen.sum, 3)}**"),
         (
             f"the model’s {'own' if chosen.against is None else 'logits'}: {model}",
-            signed(chosen.total, 3),
+            format_signed(chosen.total, 3),
         ),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
@@ -216,8 +216,8 @@ def code(subject: Subject, explained: Decision | Worth, places: range) -> str:
         result = f"decision(classify(lm.model, ids), {asked}"
     else:
         without = f"left_out(lm.model, ids, {places})"
-        functions = ("left_out, worth", "judge")
-        result = f"worth(judge(lm.model, ids), {without}, {asked}"
+        functions = ("left_out, token_worth", "judge")
+        result = f"token_worth(judge(lm.model, ids), {without}, {asked}"
     imports = (
         f"from gptviz.interp.explaining.decision import {functions[0]}",
         f"from gptviz.interp.reading.classification import {functions[1]}",
@@ -235,11 +235,11 @@ def words_left_out(subject: Subject) -> Worth | None:
     For a head under which no word has its own share. None if the text is too long, or too short, to
     do without a word.
     """
-    reading = judged(subject.key, subject.seen)
+    reading = judge_text(subject.key, subject.seen)
     names = subject.lm.labels
     left, right = st.columns([5, 9], gap="medium")
     with left:
-        label, against = _chosen(reading, names)
+        label, against = _choose_labels(reading, names)
         _accuracy(subject)
     with right:
         if (without := logits_without(subject)) is None:
@@ -251,7 +251,7 @@ def words_left_out(subject: Subject) -> Worth | None:
                 f"{'type a' if not n else 'shorten the'} text above."
             )
             return None
-        lost = worth(reading, without, label, against)
+        lost = token_worth(reading, without, label, against)
         tokens = [subject.labels[place] for place in text_places(subject)]
         above, below = sides(lost, names)
         most = int(np.abs(lost.of_tokens).argmax())
@@ -266,18 +266,18 @@ def words_left_out(subject: Subject) -> Worth | None:
             ),
             key="contributions",
             alt=(
-                f"What the decision loses without each of {counted(len(tokens), 'token')}, "
+                f"What the decision loses without each of {format_count(len(tokens), 'token')}, "
                 f"upwards for {above}; it loses most "
-                f"without “{tokens[most]}”, {signed(lost.of_tokens[most], 3)}."
+                f"without “{tokens[most]}”, {format_signed(lost.of_tokens[most], 3)}."
             ),
         )
     with left:
         if against is None:
-            of = f"logit of {escaped(names[label])}"
+            of = f"logit of {escape_markdown(names[label])}"
         else:
-            of = f"{escaped(names[label])} − {escaped(names[against])}"
+            of = f"{escape_markdown(names[label])} − {escape_markdown(names[against])}"
         st.caption(
-            f"With all tokens, {of} is **{signed(lost.total, 3)}**. A bar says how much of it is "
+            f"With all tokens, {of} is **{format_signed(lost.total, 3)}**. A bar says how much of it is "
             "lost when the model reads the "
             "text without that token. The bars do not add up to it: the tokens work together.",
             help="A logit is the score of a label. This head reads only the first token, which has "
@@ -295,31 +295,31 @@ def logits_without(subject: Subject) -> Float64Array | None:
     some = text_places(subject)
     if not 1 <= len(some) <= MOST_LEFT_OUT or len(subject.seen) < 2:
         return None
-    return _without(subject.key, subject.seen, some)
+    return _judge_without(subject.key, subject.seen, some)
 
 
 @jobs.resource("Reading the text without each token", max_entries=64)
-def _without(key: ModelKey, ids: tuple[int, ...], gone: range) -> Float64Array:
+def _judge_without(key: ModelKey, ids: tuple[int, ...], gone: range) -> Float64Array:
     lm = language_model(key)
     return left_out(lm.model, torch.tensor(ids, device=lm.device), gone)
 
 
-def attention_between(subject: Subject) -> Shown:
+def attention_between(subject: Subject) -> PageResult:
     """The attention between the words; nothing for a model without."""
     if not subject.lm.model.config.n_layer:
         st.info("This model has no blocks and therefore no attention: each word counts by itself.")
         return NOTHING
     attention.show(subject, encoder_decoder.DECODER)
     frame.link(ATTENTION_PAGE, "On a page of its own")
-    return Shown()
+    return PageResult()
 
 
 def verdict(subject: Subject) -> None:
     """The label of the text, in a line."""
-    reading = judged(subject.key, subject.seen)
+    reading = judge_text(subject.key, subject.seen)
     label = subject.lm.labels[reading.label]
     probability = float(reading.probabilities[reading.label])
-    st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
+    st.markdown(f"The text above is **{escape_markdown(label)}**: {percent(probability)}")
 
 
 def tries(subject: Subject) -> list[Try]:
@@ -335,10 +335,10 @@ def tries(subject: Subject) -> list[Try]:
         )
     if len(text_places(subject)) > 1 and (turned := _turning(subject)) is not None:
         offers.append(turned)
-    if (wrong := worst(subject)) is not None:
+    if (wrong := worst_mistake(subject)) is not None:
         text, label, taken = wrong
         notice = (
-            f"Its label is {escaped(label)}; the fully trained model says {escaped(taken)}. Which "
+            f"Its label is {escape_markdown(label)}; the fully trained model says {escape_markdown(taken)}. Which "
             "words mislead it?"
         )
         offers.append(Try("A confident mistake", notice, {"prompt": text, "view": WORDS}))
@@ -351,7 +351,7 @@ def _turning(subject: Subject) -> Try | None:
     None if every word speaks against the label, the text is too long to try, or no text is read as
     what is left.
     """
-    read = judged(subject.key, subject.seen)
+    read = judge_text(subject.key, subject.seen)
     logits = logits_without(subject)
     if logits is None:
         return None
@@ -359,8 +359,8 @@ def _turning(subject: Subject) -> Try | None:
     place, label = decisive_token(read.probabilities, without)
     before = read.probabilities[read.label]
     after = without[place, read.label]
-    names = [escaped(name) for name in subject.lm.labels]
-    shorter = _shorter(subject, place)
+    names = [escape_markdown(name) for name in subject.lm.labels]
+    shorter = _shorten_text(subject, place)
     if after >= before or shorter is None:
         return None
     word, text = shorter
@@ -373,7 +373,7 @@ def _turning(subject: Subject) -> Try | None:
     return Try(f"{title} “{word}”", notice, {"prompt": text, "view": WORDS})
 
 
-def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
+def _shorten_text(subject: Subject, place: int) -> tuple[str, str] | None:
     """The word at this place of the text, and the text without it, or None if that text would be
     read in another way.
     """

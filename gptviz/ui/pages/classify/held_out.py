@@ -14,16 +14,16 @@ from gptviz.data.registry import source_from
 from gptviz.figures.kit.format import percent
 from gptviz.figures.reading import confusion as figures
 from gptviz.interp.reading.classification import confusion, mistakes
-from gptviz.interp.reading.ordinal import label_distances, mean_absolute_error, reordered
+from gptviz.interp.reading.ordinal import label_distances, mean_absolute_error, reorder_labels
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.runs.card import Card
 from gptviz.text import LabelledTexts, label_order
 from gptviz.ui.records.classify import WORDS
-from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, scrubber
 from gptviz.ui.shell.subject.bar import longest_prompt
-from gptviz.ui.widgets import escaped, jobs, picking, show_figure, theme
+from gptviz.ui.widgets import escape_markdown, jobs, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
 MOST_MISTAKES = 20
@@ -48,7 +48,7 @@ class LabelledAnswers:
     of_baseline: tuple[int, ...] | None
 
     @property
-    def predicted(self) -> list[int]:
+    def predictions(self) -> list[int]:
         """The likeliest label of each text."""
         labels: list[int] = self.probabilities.argmax(1).tolist()
         return labels
@@ -56,12 +56,12 @@ class LabelledAnswers:
     @property
     def accuracy(self) -> float:
         """The share of the texts whose likeliest label is right."""
-        return float(np.mean(np.array(self.predicted) == self.texts.labels))
+        return float(np.mean(np.array(self.predictions) == self.texts.labels))
 
     @property
     def confusion(self) -> LabelledArray:
         """How many texts of each label (rows) were given which label (columns)."""
-        return confusion(self.texts.labels, self.predicted, self.texts.names)
+        return confusion(self.texts.labels, self.predictions, self.texts.names)
 
     @property
     def baseline_confusion(self) -> LabelledArray | None:
@@ -86,10 +86,10 @@ def split(key: ModelKey) -> tuple[LabelledTexts, LabelledTexts]:
     if not isinstance(source, LabelledSource):
         raise ValueError("its card names no texts with labels")
     training, held_out = source.split()
-    return training.under(lm.labels), held_out.under(lm.labels)
+    return training.renumber_labels(lm.labels), held_out.renumber_labels(lm.labels)
 
 
-def held_out(subject: Subject) -> Shown | None:
+def held_out(subject: Subject) -> PageResult | None:
     """The view of the held-out texts, or None, with a message, if they are not here."""
     try:
         texts = split(subject.key)[1]
@@ -98,7 +98,7 @@ def held_out(subject: Subject) -> Shown | None:
         return None
     evaluation = evaluate(subject.key, texts, texts.sha256)
     show_evaluation(evaluation, "texts held out", key="held out")
-    return Shown(lambda: evaluation.confusion, code(subject), "Many texts")
+    return PageResult(lambda: evaluation.confusion, code(subject), "Many texts")
 
 
 def code(subject: Subject) -> str:
@@ -108,7 +108,7 @@ def code(subject: Subject) -> str:
         "from gptviz.interp.reading.classification import confusion, mistakes",
     )
     return f"""{opening(subject.lm, *imports)}
-held_out = source_from(lm.card.source).split()[1].under(lm.labels)
+held_out = source_from(lm.card.source).split()[1].renumber_labels(lm.labels)
 probabilities = lm.probabilities(held_out.texts)  # [texts, label]
 wrong = mistakes(held_out.labels, probabilities)
 confusion(held_out.labels, probabilities.argmax(1), lm.labels)"""
@@ -135,8 +135,8 @@ def _without_texts(subject: Subject, error: Exception) -> None:
             "this machine"
         )
     sentence = (
-        f"{escaped(why)}, so the texts that it gets wrong cannot be shown. "
-        f"{f'Its card says: {escaped(accuracy)}. ' if accuracy else ''}{bring}."
+        f"{escape_markdown(why)}, so the texts that it gets wrong cannot be shown. "
+        f"{f'Its card says: {escape_markdown(accuracy)}. ' if accuracy else ''}{bring}."
     )
     if counts is None:
         st.info(sentence, icon=":material/folder_off:")
@@ -201,7 +201,7 @@ def _in_order(counts: LabelledArray) -> LabelledArray:
     order = label_order(counts.axes[0].labels)
     if order is None:
         return counts
-    return reordered(counts, order)
+    return reorder_labels(counts, order)
 
 
 def _on_diagonal(counts: LabelledArray) -> float:
@@ -247,13 +247,13 @@ def evaluate(
         ValueError: a label is none of the model's.
     """
     names = language_model(key).labels
-    texts = texts.under(names)
+    texts = texts.renumber_labels(names)
     of_baseline = None
     try:
         if training is None:
             training = split(key)[0]
         else:
-            training = training.under(names)
+            training = training.renumber_labels(names)
         of_baseline = _baseline(training.sha256, texts.sha256, training, texts)
     except (ValueError, OSError):
         pass
@@ -335,18 +335,18 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
     texts = rows["text"]
     box = f"{key} pick"
 
-    def read(row: int) -> None:
+    def read_row(row: int) -> None:
         st.session_state["prompt"] = texts.iloc[row][: longest_prompt()]
         st.session_state["view"] = WORDS
 
-    def picked() -> None:
+    def pick_row() -> None:
         if (row := st.session_state[box]) is not None:
-            read(row)
+            read_row(row)
 
     number = st.column_config.NumberColumn(format="%.1f %%")
     picking.table(
         rows,
-        read,
+        read_row,
         key=key,
         height=pixels(height),
         column_config={name: number for name in rows.columns if name.startswith("probability")},
@@ -357,7 +357,7 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
         index=None,
         key=box,
         format_func=lambda row: f"{row + 1}: {texts.iloc[row][:LONGEST_OPTION]}",
-        on_change=picked,
+        on_change=pick_row,
         placeholder="Choose one of these texts",
         help="It becomes the prompt, and the page shows what each of its words does. You can also "
         "click a row of the table.",
@@ -386,7 +386,7 @@ def texts_of_card(
     return None
 
 
-def worst(subject: Subject) -> tuple[str, str, str] | None:
+def worst_mistake(subject: Subject) -> tuple[str, str, str] | None:
     """The most confident mistake of the finished model on held-out texts: the text, its label, and
     the label given.
     """

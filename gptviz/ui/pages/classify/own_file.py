@@ -21,7 +21,7 @@ from gptviz.runs.names import free_name
 from gptviz.text import LabelledTexts, labelled_of, opinions, texts_of
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.views.planned_run import (
     UPLOADED,
@@ -31,7 +31,7 @@ from gptviz.ui.views.planned_run import (
     refusal,
     summary,
 )
-from gptviz.ui.widgets import escaped, pressed
+from gptviz.ui.widgets import escape_markdown, press_button
 from gptviz.ui.widgets.details import ROWS_SHOWN, csv_button
 
 from .held_out import evaluate, probabilities, show_evaluation, take_apart, texts_of_card
@@ -61,7 +61,7 @@ class File:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file")
-def _read(data: bytes, name: str) -> File:
+def _read_file(data: bytes, name: str) -> File:
     texts = tuple(texts_of(data, name))
     if len(texts) > MOST_TEXTS:
         raise ValueError(
@@ -110,13 +110,13 @@ def file_control() -> File | None:
         return None
     name, data = given
     try:
-        return _read(data, name)
+        return _read_file(data, name)
     except (ValueError, OSError) as error:
-        st.error(f"{escaped(reason_of(error))}.")
+        st.error(f"{escape_markdown(reason_of(error))}.")
         return None
 
 
-def own_file(subject: Subject) -> Shown:
+def own_file(subject: Subject) -> PageResult:
     """The view of a file: every text labelled, the model evaluated where its labels are known, and
     a button to train on it.
     """
@@ -129,7 +129,7 @@ def own_file(subject: Subject) -> Shown:
             "the meaning of a word."
         )
     else:
-        st.caption(f"{escaped(file.name)}: {len(file.texts):,} texts")
+        st.caption(f"{escape_markdown(file.name)}: {len(file.texts):,} texts")
     answers = probabilities(subject.key, file.identity, file.texts)
     rows = predictions(file, answers, subject.lm.labels)
     take_apart(rows.head(ROWS_SHOWN), "predictions", height=220)
@@ -150,13 +150,13 @@ def own_file(subject: Subject) -> Shown:
         Axis("text", tuple(text[:LONGEST_TITLE] for text in file.texts)),
         Axis("label", subject.lm.labels),
     )
-    shown = Shown(
+    shown = PageResult(
         lambda: LabelledArray(answers, axes, "probability"), code(subject, file), "Many texts"
     )
     if file.labelled is None:
         st.info(
             "To test the model on it, or to train one, its labels are needed: "
-            f"{escaped(file.problem)}."
+            f"{escape_markdown(file.problem)}."
         )
         return shown
     try:
@@ -182,7 +182,7 @@ def own_file(subject: Subject) -> Shown:
             )
             show_evaluation(evaluation, "texts of the file", key="own")
     except ValueError as error:
-        st.info(f"The model cannot be tested on it: {escaped(str(error))}.")
+        st.info(f"The model cannot be tested on it: {escape_markdown(str(error))}.")
     if file.is_own:
         train_on_file(file.labelled, subject.key.device)
     return shown
@@ -221,14 +221,14 @@ LabelledArray(probabilities, (Axis("text", tuple(texts)), Axis("label", lm.label
 @st.cache_resource(
     max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256}
 )
-def _planned(labelled: LabelledTexts) -> PlannedRun:
+def _plan_run(labelled: LabelledTexts) -> PlannedRun:
     """The plan for texts of the user's own, with these as its data; it has a problem where they are
     too few.
     """
     plan = PLANS[PLAN]
     source = LabelledSource(labelled, plan.fraction)
     try:
-        config = source.fitted(plan.config, plan.learn_tokenizer(source))
+        config = source.fit_config(plan.config, plan.learn_tokenizer(source))
         problem = None
     except ValueError as error:
         config = None
@@ -250,7 +250,7 @@ def train_on_file(labelled: LabelledTexts, device: str) -> None:
     """The button that trains a classifier on texts with labels and opens the page that shows it
     learn.
     """
-    planned = _planned(labelled)
+    planned = _plan_run(labelled)
     name = free_name(NAME)
     expected = estimate_of(planned, device)
     refused = refusal(planned, expected, name, device)
@@ -261,7 +261,7 @@ def train_on_file(labelled: LabelledTexts, device: str) -> None:
             "how it learns."
         )
         look = {"type": "primary", "icon": ":material/model_training:", "help": about}
-        started = pressed(
+        started = press_button(
             "Train a classifier on it", key="train on file", disabled=refused is not None, **look
         )
         if expected is not None:
@@ -269,7 +269,7 @@ def train_on_file(labelled: LabelledTexts, device: str) -> None:
         query = {**frame.shared_state(), "plan": PLAN, "data": UPLOADED}
         st.page_link(TRAIN.path, label="Choose every dimension instead", query_params=query)
     if refused:
-        st.info(f"None can be trained on it: {escaped(refused)}.")
+        st.info(f"None can be trained on it: {escape_markdown(refused)}.")
     if started and has_begun(planned, name, device):
         st.session_state["run"] = name
         st.switch_page(TRAIN.path, query_params={"run": name})

@@ -21,10 +21,10 @@ from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import data
 from gptviz.machine.lines import lines_of
-from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import ModelKey, ask, language_model
-from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
-from gptviz.ui.widgets.details import folded
+from gptviz.ui.widgets import controls, escape_markdown, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets.details import folded_part
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
@@ -43,11 +43,11 @@ TEXTS = 5
 LONGEST_TEXT = 12
 
 
-def answers(sides: Sides) -> Shown:
+def answers(sides: Sides) -> PageResult:
     """Sentences that both complete, beside the shares in their data, unless one of them cannot read
     them.
     """
-    sentences, words = asked(sides)
+    sentences, words = ask_sentences(sides)
     try:
         asked_both = [
             ask(one.key, data.answers, "Reading the sentences", sentences=sentences, words=words)
@@ -55,7 +55,7 @@ def answers(sides: Sides) -> Shown:
         ]
         compared = compare.compared(*(each.value for each in asked_both))
     except ValueError as error:
-        st.info(f"{escaped(str(error))}.", icon=":material/info:")
+        st.info(f"{escape_markdown(str(error))}.", icon=":material/info:")
         return NOTHING
     # One word after every sentence as bars with the shares in the data, all words as a table,
     # nearest words, and texts.
@@ -87,20 +87,20 @@ def answers(sides: Sides) -> Shown:
         alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the "
         "data of each.",
     )
-    st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
-    if fold := folded("All words, as a table", key="all words"):
+    st.markdown(describe_difference(chosen, sentences, [a.values, b.values], sides_marks))
+    if fold := folded_part("All words, as a table", key="all words"):
         with fold:
             show_table(table(sentences, words, compared, shares), height="content", hide_index=True)
-    _nearest(sides, sentences, words)
-    _written(sides, sentences)
+    _nearest_tokens(sides, sentences, words)
+    _show_written(sides, sentences)
     call = f"{list(sentences)!r}, {list(words)!r}"
-    return Shown(
+    return PageResult(
         compared.table,
         code(sides, f"compare.compared(a.answers({call}), b.answers({call}))", of_models=True),
     )
 
 
-def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def ask_sentences(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The controls for the sentences, a line each, and the words, with commas between."""
     # Those of the task of A; for another model its prompt and the likeliest words after it.
     a = sides.a
@@ -108,7 +108,7 @@ def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
     sentences, words = ((), ()) if task is None else task.questions()
     if not sentences:
         sentences = (a.prompt,)
-        words = _likeliest(a.key, a.seen)
+        words = _likeliest_words(a.key, a.seen)
     left, right = st.columns([3, 2])
     with left:
         typed = controls.text(
@@ -135,7 +135,7 @@ def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def _likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, ...]:
+def _likeliest_words(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, ...]:
     lm = language_model(key)
     order = (-compare.distribution(compare.Side(lm.model, ids, ()))).argsort(kind="stable").tolist()
     pieces = (lm.tokenizer.piece(token).strip() for token in order)
@@ -162,7 +162,7 @@ def marks(shares: list[list[Share]], word: int, count: int) -> list[tuple[float,
     ]
 
 
-def said(
+def describe_difference(
     word: str,
     sentences: tuple[str, ...],
     likely: list[np.ndarray],
@@ -226,7 +226,7 @@ def table(
     return pd.DataFrame(lines)
 
 
-def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> None:
+def _nearest_tokens(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> None:
     """The tokens nearest to a word in both models: to one in which the sentences differ, one of the
     first, or an answer.
     """
@@ -261,7 +261,7 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -
         column.markdown(f"**{name}**: nearest to {in_quotes(chosen)} are {each}.")
 
 
-def _written(sides: Sides, sentences: tuple[str, ...]) -> None:
+def _show_written(sides: Sides, sentences: tuple[str, ...]) -> None:
     hint = "What both write after this sentence, drawn with the same seeds."
     sentence = controls.select("They write after", sentences, key="written_after", help=hint)
     for column, name, one in zip(st.columns(2), "AB", (sides.a, sides.b), strict=True):

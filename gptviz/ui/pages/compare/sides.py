@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import streamlit as st
 
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import format_count
 from gptviz.interp import compare
 from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
@@ -29,7 +29,7 @@ from gptviz.ui.shell.subject import (
 from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls, escaped, jobs
+from gptviz.ui.widgets import controls, escape_markdown, jobs
 
 SAME = "the same model"
 MODEL = "b_model"
@@ -102,7 +102,7 @@ def bar_of_b(a: Subject) -> Sides:
                 "for B."
             )
         swapping = st.container()
-    with controls.notices():
+    with controls.notice_place():
         sides = Sides(a, read_prompt(key, language_model(key), prompt, a.default))
     with swapping:
         st.button(
@@ -184,7 +184,7 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> Mo
         language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         st.error(
-            f"{escaped(str(error))}. Choose another model for B."
+            f"{escape_markdown(str(error))}. Choose another model for B."
             if str(error)
             else "There is not enough memory for B."
         )
@@ -247,15 +247,15 @@ def ask_both(key: Key, analysis: Callable[..., Result], **settings: Any) -> tupl
         f"compare.{analysis.__name__}(a, "
         f"b{''.join(f', {name}={value!r}' for name, value in chosen)})"
     )
-    return cast(Result, _compared(key, analysis.__name__, chosen)), call
+    return cast(Result, _compare_sides(key, analysis.__name__, chosen)), call
 
 
 @jobs.resource("Comparing", max_entries=64)
-def _compared(key: Key, analysis: str, settings: tuple[tuple[str, Any], ...]) -> Any:
+def _compare_sides(key: Key, analysis: str, settings: tuple[tuple[str, Any], ...]) -> Any:
     return getattr(compare, analysis)(side(*key[:2]), side(*key[2:]), **dict(settings))
 
 
-def said(sides: Sides) -> str:
+def describe_sides(sides: Sides) -> str:
     """A and B by name, and in what they differ, as Markdown."""
     a = sides.a
     b = sides.b
@@ -272,7 +272,7 @@ def said(sides: Sides) -> str:
         if first != second
     ]
     what = " and ".join(differ) or "what is read of the prompt"
-    return f"**A**: {_named(a)} · **B**: {_named(b)}. They differ in {what}."
+    return f"**A**: {_name_side(a)} · **B**: {_name_side(b)}. They differ in {what}."
 
 
 def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
@@ -291,12 +291,12 @@ def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
     return "\n".join([*lines, f"result = {call}", "result.table()  # A, B and B − A"])
 
 
-def _named(side: Subject) -> str:
+def _name_side(side: Subject) -> str:
     if side.key.step is None:
         step = " as saved last"
     else:
-        step = f" after {counted(side.key.step, 'step')}"
-    return escaped(f"{side.key.title}{step if scrubber.steps(side.key.name) else ''}")
+        step = f" after {format_count(side.key.step, 'step')}"
+    return escape_markdown(f"{side.key.title}{step if scrubber.steps(side.key.name) else ''}")
 
 
 # Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass

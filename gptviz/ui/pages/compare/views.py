@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures.changing import compared as figures
-from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.figures.kit.labelled import cells
 from gptviz.figures.kit.theme import OUTPUT, PATTERN
 from gptviz.interp import compare
@@ -30,9 +30,9 @@ from gptviz.ui.records.compare import (
     NEXT_TOKEN,
     WEIGHTS,
 )
-from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, model_key, scrubber
-from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import Try, controls, escape_markdown, in_quotes, jobs, show_figure, theme
 
 from .answers import answers
 from .sides import (
@@ -65,7 +65,7 @@ MOST_TOKENS = 256
 FEWEST_TOKENS = 16
 
 
-def next_token(sides: Sides) -> Shown:
+def next_token(sides: Sides) -> PageResult:
     """The probability of each token to come next."""
     both = distributions(sides.key)
     some = compare.chosen(both, SHOWN, LEAST_SHOWN)
@@ -83,7 +83,7 @@ def next_token(sides: Sides) -> Shown:
         "tokens that differ most.",
     )
     st.markdown(
-        f"After the last token {escaped('; '.join(guesses))}. To make one of the other, "
+        f"After the last token {escape_markdown('; '.join(guesses))}. To make one of the other, "
         f"**{percent(moved)}** of the probability "
         "would move."
     )
@@ -94,7 +94,7 @@ def next_token(sides: Sides) -> Shown:
         more="what B finds likelier",
         in_percent=True,
     )
-    return Shown(both.table, code(sides, "compare.next_token(a, b)"))
+    return PageResult(both.table, code(sides, "compare.next_token(a, b)"))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -157,7 +157,7 @@ def _bars(
         show_figure(figure, key=keys[1], alt=alts[1])
 
 
-def attention(sides: Sides) -> Shown:
+def attention(sides: Sides) -> PageResult:
     """The pattern of a head, or the mean of a block, unless a model has no blocks."""
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
     n_layer = min(config.n_layer for config in configs)
@@ -165,7 +165,7 @@ def attention(sides: Sides) -> Shown:
     if not n_layer:
         st.info("One of the models has no blocks, and so no attention.", icon=":material/info:")
         return NOTHING
-    last = _last(sides, MOST_TOKENS)
+    last = _last_tokens(sides, MOST_TOKENS)
     table, _ = ask_both(sides.key, compare.changed_heads, last=last)
     options: dict[str, tuple[int, int | None]] = {}
     if table is not None:
@@ -212,10 +212,10 @@ def attention(sides: Sides) -> Shown:
         st.caption(
             f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen."
         )
-    return Shown(both.table, code(sides, call))
+    return PageResult(both.table, code(sides, call))
 
 
-def _last(sides: Sides, most: int) -> int | None:
+def _last_tokens(sides: Sides, most: int) -> int | None:
     """How many tokens at the end are shown, where a text has more than `most`, or None if all
     are.
     """
@@ -263,7 +263,7 @@ def _triple(both: Compared, *, limit: float, colour: str, height: int, key: str,
             )
 
 
-def tokens(sides: Sides) -> Shown:
+def tokens(sides: Sides) -> PageResult:
     """Where the vectors of the tokens lie, unless the vocabularies have too little in common."""
     spaces = (
         embeddings.SPACES[:1]
@@ -282,7 +282,7 @@ def tokens(sides: Sides) -> Shown:
         key = sides.a.key, sides.a.seen[:1], sides.b.key, sides.b.seen[:1]
         both, call = ask_both(key, compare.embeddings, space=space)
     except ValueError as error:
-        st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/difference:")
+        st.info(f"{escape_markdown(str(error)).capitalize()}.", icon=":material/difference:")
         return NOTHING
     if sides.a.key == sides.b.key:
         st.info(
@@ -329,10 +329,10 @@ def tokens(sides: Sides) -> Shown:
             key="distances",
             alt=f"How far the tokens moved, over all dimensions.{moved}",
         )
-    return Shown(both.points.table, code(sides, f"{call}.points"))
+    return PageResult(both.points.table, code(sides, f"{call}.points"))
 
 
-def lens(sides: Sides) -> Shown:
+def lens(sides: Sides) -> PageResult:
     """The guesses that the model would make if it stopped after each layer."""
     quantity = controls.select(
         "Of every layer and token",
@@ -347,17 +347,17 @@ def lens(sides: Sides) -> Shown:
     # What is multiplied for one token: the unembedding after every layer.
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
     each = max(config.vocab_size * config.d_model * (1 + 2 * config.n_layer) for config in configs)
-    last = _last(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST / each))))
+    last = _last_tokens(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST / each))))
     both, call = ask_both(sides.key, compare.logit_lens, quantity=quantity, last=last)
     if quantity != "entropy":
         limit = 1.0
     else:
         limit = max(float(np.nanmax(one.values)) for one in (both.a, both.b))
     _triple(both, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
-    return Shown(both.table, code(sides, call))
+    return PageResult(both.table, code(sides, call))
 
 
-def attribution(sides: Sides) -> Shown:
+def attribution(sides: Sides) -> PageResult:
     """The amount that each part adds to the logit of a token, unless nothing can be added up."""
     some = compare.chosen(distributions(sides.key), SHOWN, LEAST_SHOWN)
     assert some.difference is not None
@@ -384,7 +384,7 @@ def attribution(sides: Sides) -> Shown:
     try:
         both, call = ask_both(sides.key, compare.attribution, token=token)
     except ValueError as error:
-        st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/info:")
+        st.info(f"{escape_markdown(str(error)).capitalize()}.", icon=":material/info:")
         return NOTHING
     logits = [float(np.nansum(one.values)) for one in (both.a, both.b)]
     sums = f"**{logits[0]:.3f}** in A and **{logits[1]:.3f}** in B".replace("-", "−")
@@ -401,10 +401,10 @@ def attribution(sides: Sides) -> Shown:
         more="what adds more in B",
         in_percent=False,
     )
-    return Shown(both.table, code(sides, call))
+    return PageResult(both.table, code(sides, call))
 
 
-def heads(sides: Sides) -> Shown:
+def heads(sides: Sides) -> PageResult:
     """One score of every head, unless a model has no blocks."""
     if not all(one.lm.model.config.n_layer for one in (sides.a, sides.b)):
         st.info("One of the models has no blocks, and so no heads.", icon=":material/info:")
@@ -435,10 +435,10 @@ def heads(sides: Sides) -> Shown:
         key="scores",
         what=f"The score {SCORES[score].title}",
     )
-    return Shown(both.table, code(sides, call))
+    return PageResult(both.table, code(sides, call))
 
 
-SHOWS: dict[str, Callable[[Sides], Shown]] = {
+SHOWS: dict[str, Callable[[Sides], PageResult]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
     EMBEDDINGS: tokens,
@@ -471,9 +471,9 @@ def _half_way(a: Subject) -> Try | None:
     if a.lm.base is None or a.key.edits:
         return None
     half = edits.at_strength(a.key, 0.5)
-    moved, token, tuned, then = _moved(a.key, a.seen, half, a.seen)
+    moved, token, tuned, then = _moved_probability(a.key, a.seen, half, a.seen)
     notice = (
-        f"A is {escaped(a.lm.base.name)} with its adapter as trained. With half of its strength "
+        f"A is {escape_markdown(a.lm.base.name)} with its adapter as trained. With half of its strength "
         f"{token} has {percent(then)} "
         f"instead of {percent(tuned)}, and {percent(moved)} of the probability moves. The slider "
         "above does so on every page."
@@ -481,7 +481,7 @@ def _half_way(a: Subject) -> Try | None:
     return Try("Half the adapter", notice, _state(**{EDITS: ", ".join(half.edits)}))
 
 
-def _moved(
+def _moved_probability(
     a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]
 ) -> tuple[float, str, float, float]:
     """How much probability moves, and the likeliest token of A with its probability in A and in
@@ -512,7 +512,7 @@ def _other_data(a: Subject) -> Try | None:
     except ValueError:  # it has other words
         return None
     notice = (
-        f"{escaped(a.key.name)} and {escaped(other)} were trained on other shares of the same "
+        f"{escape_markdown(a.key.name)} and {escape_markdown(other)} were trained on other shares of the same "
         "sentences. After "
         f"{in_quotes(sentences[0])} one gives {in_quotes(words[0])} {percent(likely[0])}, the "
         f"other {percent(likely[1])}: what "
@@ -526,9 +526,11 @@ def _training(a: Subject) -> Try | None:
     steps = scrubber.steps(a.key.name)
     if len(steps) < 2 or a.key.step is not None:
         return None
-    moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, steps[0]), a.seen)
+    moved, token, last, then = _moved_probability(
+        a.key, a.seen, scrubber.at_step(a.key, steps[0]), a.seen
+    )
     notice = (
-        f"After {counted(steps[0], 'step')} {token} had {percent(then)}, and has {percent(last)} "
+        f"After {format_count(steps[0], 'step')} {token} had {percent(then)}, and has {percent(last)} "
         "now: since then "
         f"{percent(moved)} of the probability of the next token moved."
     )
@@ -543,7 +545,7 @@ def _other_token(a: Subject) -> Try | None:
         or sum(one != other for one, other in zip(a.seen, ids, strict=True)) != 1
     ):
         return None
-    moved, token, before, after = _moved(a.key, a.seen, a.key, ids)
+    moved, token, before, after = _moved_probability(a.key, a.seen, a.key, ids)
     at = next(i for i, (one, other) in enumerate(zip(a.seen, ids, strict=True)) if one != other)
     label = a.lm.tokenizer.label
     notice = (
@@ -568,7 +570,9 @@ def _without_head(a: Subject) -> Try | None:
     value = strongest.value
     listed = [*(edit for edit in a.key.edits if edit.partition("=")[0] != name), name]
     try:
-        _, token, before, after = _moved(a.key, a.seen, replace(a.key, edits=tuple(listed)), a.seen)
+        _, token, before, after = _moved_probability(
+            a.key, a.seen, replace(a.key, edits=tuple(listed)), a.seen
+        )
     except ValueError:  # there are as many edits as a model may have
         return None
     notice = (

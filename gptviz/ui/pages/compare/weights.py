@@ -18,10 +18,10 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model.core import data_title
 from gptviz.model import precision
 from gptviz.model.lora import MergedTransformer
-from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import ModelKey, edits, language_model, model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, in_quotes, jobs, show_figure, theme
 
 from .sides import Sides, ask_both, code
 
@@ -32,7 +32,7 @@ COUNTED = 1e-4
 FEWEST_SHOWN = 16
 
 
-def weights(sides: Sides) -> Shown:
+def weights(sides: Sides) -> PageResult:
     """How far every matrix of B is from that of A, its singular values, what that does to the text
     on screen, and for an adapter the losses along its strength.
     """
@@ -50,7 +50,7 @@ def weights(sides: Sides) -> Shown:
     else:
         _heat_map(sides, both)
     _along_strength(sides)
-    return Shown(both.table, code(sides, call))
+    return PageResult(both.table, code(sides, call))
 
 
 def _heat_map(sides: Sides, both: Compared) -> None:
@@ -80,7 +80,7 @@ def _heat_map(sides: Sides, both: Compared) -> None:
         same = f" {unchanged} of {len(names)} matrices are the same to the bit."
     else:
         same = ""
-    st.markdown(f"Of all matrices, **{escaped(most)}** differs most: {much}.{same}")
+    st.markdown(f"Of all matrices, **{escape_markdown(most)}** differs most: {much}.{same}")
     _on_the_text(sides)
     left, right = st.columns([3, 2])
     with left:
@@ -123,7 +123,7 @@ def _heat_map(sides: Sides, both: Compared) -> None:
             "more than rounding.",
         )
         st.caption(
-            f"The difference of {escaped(name)} acts in **{count} of {len(sizes)}** directions: "
+            f"The difference of {escape_markdown(name)} acts in **{count} of {len(sizes)}** directions: "
             "so many of its singular "
             "values are more than a ten-thousandth of the largest."
         )
@@ -147,7 +147,7 @@ def _on_the_text(sides: Sides) -> None:
     """What the matrices are kept in, where that differs, and how far the guesses of the text on
     screen move.
     """
-    kept = [precision.said(one.lm.model) for one in (sides.a, sides.b)]
+    kept = [precision.describe_types(one.lm.model) for one in (sides.a, sides.b)]
     if kept[0] != kept[1]:
         st.caption(f"In memory A is {kept[0]}; B is {kept[1]}.")
     if sides.a.seen == sides.b.seen:
@@ -187,12 +187,12 @@ def _along_strength(sides: Sides) -> None:
     base = language_model(key).base
     assert base is not None
     st.markdown(
-        f"**What {escaped(key.name)} learned, and what it forgot**: its loss along the strength "
+        f"**What {escape_markdown(key.name)} learned, and what it forgot**: its loss along the strength "
         "of the adapter"
     )
     table, missing = _losses(key, model_key(base.name, key.device, None, key.precision))
     if missing:
-        st.caption(f"Not on this machine, so left out: {escaped(', '.join(missing))}.")
+        st.caption(f"Not on this machine, so left out: {escape_markdown(', '.join(missing))}.")
     if table is None:
         return
     at = edits.strength_of(keys[0].edits)
@@ -203,7 +203,7 @@ def _along_strength(sides: Sides) -> None:
         f"{' and '.join(table.axes[0].labels)}.",
     )
     st.caption(
-        f"{escaped(' '.join(said(table)))} About {held_out.MOST_TOKENS:,} tokens held out of "
+        f"{escape_markdown(' '.join(describe_losses(table)))} About {held_out.MOST_TOKENS:,} tokens held out of "
         "each; without other edits."
     )
 
@@ -218,7 +218,7 @@ def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tu
     for key in (adapter, base):
         lm = language_model(key)
         try:
-            texts[data_title(lm)] = held_out.tested(key)
+            texts[data_title(lm)] = held_out.scored_rows(key)
         except (ValueError, OSError, KeyError, TypeError):
             missing.append(data_title(lm))
     model = language_model(adapter).model
@@ -226,7 +226,7 @@ def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tu
     return losses_along(model, texts) if texts else None, tuple(missing)
 
 
-def said(table: LabelledArray) -> list[str]:
+def describe_losses(table: LabelledArray) -> list[str]:
     """A sentence for each text of a table [text, strength]: its loss with the base, as trained, and
     where it is lowest.
     """

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures.explaining import context as figures
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.interp.explaining.context_use import (
     HOWS,
     ByWindow,
@@ -22,10 +22,10 @@ from gptviz.interp.explaining.context_use import (
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import reading
 from gptviz.model.costs.effort import MOST, effort
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import known_prompt
-from gptviz.ui.widgets import Try, controls, escaped, in_quotes, show_figure, theme
+from gptviz.ui.widgets import Try, controls, escape_markdown, in_quotes, show_figure, theme
 
 # Before the last token, which is not read: the model guesses it.
 GUESS = "→ "
@@ -35,7 +35,7 @@ MOST_READ = 160
 FEWEST_READ = 32
 
 
-def ask_use(subject: Subject) -> Asked[ContextUse] | None:
+def ask_use(subject: Subject) -> AskedAnalysis[ContextUse] | None:
     """How the model uses the end of the prompt, as much as can be measured in some seconds. The
     control `how` says what leaving a token out means. None where there is too little text.
     """
@@ -48,7 +48,7 @@ def ask_use(subject: Subject) -> Asked[ContextUse] | None:
         "tokens after it move by one place.",
         segmented=True,
     )
-    length = len(subject.seen) - subject.lm.tokenizer.inside(subject.seen).start
+    length = len(subject.seen) - subject.lm.tokenizer.text_slice(subject.seen).start
     if not length:
         st.info("There is no token to leave out: write a longer prompt.")
         return None
@@ -63,7 +63,7 @@ def is_finite(subject: Subject, use: ContextUse) -> bool:
     """Whether the model's probabilities are numbers; a message where they are not."""
     if np.isfinite(use.loss[1:]).all():
         return True
-    name = escaped(subject.key.name)
+    name = escape_markdown(subject.key.name)
     st.error(
         f"{name}: the probabilities of this model are not numbers. Choose another model or step "
         "above."
@@ -81,7 +81,7 @@ def labels_of(subject: Subject, use: ContextUse) -> tuple[str, ...]:
 
 def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> None:
     """The map of what each token is worth, with a line on the token that matters most above it."""
-    st.markdown(_most(use.left_out, labels))
+    st.markdown(_largest_rise(use.left_out, labels))
     show_figure(
         figures.left_out(
             use.left_out.labelled(labels),
@@ -89,9 +89,9 @@ def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> 
             height=int(np.clip(16 * len(use.ids) + 90, 300, 620)),
         ),
         key="left out",
-        alt=f"How much each of {counted(len(use.ids), 'guess', 'guesses')} loses without each "
+        alt=f"How much each of {format_count(len(use.ids), 'guess', 'guesses')} loses without each "
         "token before it. "
-        f"{_most(use.left_out, labels, '“{}”'.format)}",
+        f"{_largest_rise(use.left_out, labels, '“{}”'.format)}",
     )
     tokens = len(use.left_out.places)
     if len(use.ids) <= len(subject.seen):
@@ -108,7 +108,7 @@ def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> 
     st.caption(f"After the arrow stands the model's own guess at the next token.{cut}{full}")
 
 
-def _most(
+def _largest_rise(
     left_out: LeftOut, labels: tuple[str, ...], quoted: Callable[[str], str] = in_quotes
 ) -> str:
     """A sentence on the cell with the largest rise; `quoted` names a token, as Markdown unless
@@ -143,7 +143,7 @@ def how_many(by_window: ByWindow) -> None:
         said = f"Fewer than all {windows[-1]} serve clearly less well."
     else:
         said = (
-            f"The last {counted(enough, 'token')} by themselves (dotted) serve nearly as well as "
+            f"The last {format_count(enough, 'token')} by themselves (dotted) serve nearly as well as "
             f"all {windows[-1]}."
         )
     st.caption(
@@ -153,7 +153,7 @@ def how_many(by_window: ByWindow) -> None:
     )
 
 
-def where(labels: tuple[str, ...], loss: Float64Array) -> None:
+def show_losses(labels: tuple[str, ...], loss: Float64Array) -> None:
     """The loss by position in the text."""
     half = (len(loss) + 1) // 2
     show_figure(
@@ -190,13 +190,13 @@ def over_data(subject: Subject) -> None:
     show_figure(
         figures.over_data(by_place, theme(), height=260),
         key="over data",
-        alt=f"The {by_place.unit} at each of {counted(len(loss), 'position')}: {early:.2f} in the "
+        alt=f"The {by_place.unit} at each of {format_count(len(loss), 'position')}: {early:.2f} in the "
         "first quarter, "
         f"{late:.2f} in the last.",
     )
     st.caption(
         "**And over many texts?** The mean loss at each position, over "
-        f"{held_out.said(subject.key)}: {early:.2f} nats in the "
+        f"{held_out.describe_texts(subject.key)}: {early:.2f} nats in the "
         f"first quarter of the positions, {late:.2f} in the last."
     )
 
@@ -236,7 +236,7 @@ def tries(subject: Subject, how: str) -> list[Try]:
     return offers
 
 
-def code(subject: Subject, asked: Asked[ContextUse]) -> str:
+def code(subject: Subject, asked: AskedAnalysis[ContextUse]) -> str:
     """The lines of `gptviz` that compute what the page shows."""
     lines = ["result.by_window.mean  # [tokens read]", "result.loss  # [token]"]
     if loss_by_position(subject.key) is not None:

@@ -53,7 +53,7 @@ class CostSetting:
 
 def view_control() -> str:
     """The control `view`."""
-    controls.opens("view", COUNTS, VIEWS, OWN)
+    controls.open_with("view", COUNTS, VIEWS, OWN)
     hint = (
         "With fewer bits: what it loses if its weights are rounded. Counts: parameters, "
         "operations and memory, as formulas."
@@ -135,7 +135,7 @@ def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
         st.caption(said)
     with right.container(gap="xsmall"):
         st.markdown(f"**Memory** of training, {texts}")
-        shares = _shares(held(costs, chosen))
+        shares = _shares(held_bytes(costs, chosen))
         show_figure(
             figures.areas(kept, theme(), height=330, at=chosen.tokens, apart=(gathered.CACHE,)),
             key="memory",
@@ -167,7 +167,7 @@ def _shares(sums: dict[str, int]) -> str:
     )
 
 
-def held(costs: Costs, chosen: CostSetting) -> dict[str, int]:
+def held_bytes(costs: Costs, chosen: CostSetting) -> dict[str, int]:
     """The bytes that training holds."""
     held = (
         costs.weights["float32"],
@@ -180,7 +180,7 @@ def held(costs: Costs, chosen: CostSetting) -> dict[str, int]:
 
 def headline(costs: Costs, chosen: CostSetting) -> None:
     """The numbers of this setting, in a row."""
-    training = sum(held(costs, chosen).values())
+    training = sum(held_bytes(costs, chosen).values())
     count = costs.training if chosen.of == "training" else costs.forward
     cells = [
         (
@@ -330,7 +330,7 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
             )
         )
     single, many = (costs_of(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
-    small, large = (in_bytes(sum(held(costs, chosen).values())) for costs in (single, many))
+    small, large = (in_bytes(sum(held_bytes(costs, chosen).values())) for costs in (single, many))
     offers.append(
         Try(
             "A large batch",

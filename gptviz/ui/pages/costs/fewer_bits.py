@@ -22,7 +22,7 @@ from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
 from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.records.costs import BITS as VIEW
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import (
     ModelKey,
     Subject,
@@ -32,9 +32,9 @@ from gptviz.ui.shell.subject import (
     opening,
 )
 from gptviz.ui.shell.subject import edits as on_screen
-from gptviz.ui.shell.subject.bar import shortened
+from gptviz.ui.shell.subject.bar import shorten_prompt
 from gptviz.ui.views import before_after, loss_texts
-from gptviz.ui.widgets import controls, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, jobs, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
@@ -64,20 +64,22 @@ _FORMATS = {
 }
 
 
-def show(subject: Subject) -> Shown:
+def show(subject: Subject) -> PageResult:
     """The view: its controls, what the model loses, and the way to the other pages."""
     config = subject.lm.model.config
     text = _setting(config, subject.key)
     if text is None:
         model = subject.lm.model
         whole = in_bytes(4 * parameter_count(config))
-        kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.said(model)})"
+        kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.describe_types(model)})"
         st.caption(
             f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits."
         )
         return NOTHING
     if subject.kind.continues:
-        subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
+        subject = shorten_prompt(
+            subject, long_prompts.read_in_seconds(config), "It is read twice here"
+        )
     others = [one.text for one in subject.lm.changes if not one.is_of_weights]
     reference = on_screen.reference_text(subject.default)
     before = on_screen.with_edits(
@@ -88,7 +90,7 @@ def show(subject: Subject) -> Shown:
     )
     if not any(one.is_of_weights for one in language_model(shown).changes):
         return NOTHING
-    return _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
+    return _show_losses(replace(subject, key=before, lm=language_model(before)), shown, text)
 
 
 def _setting(config: Config, key: ModelKey) -> str | None:
@@ -144,7 +146,7 @@ def _setting(config: Config, key: ModelKey) -> str | None:
     return f"{WEIGHTS if matrix == ALL else matrix}={f'{kind}bit.{scale}' if kind.isdecimal() else kind}"
 
 
-def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
+def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
     """What the model of `shown` loses against that of `subject`, whose weights are as they are."""
     before = subject.key
     config = subject.lm.model.config
@@ -187,9 +189,9 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
         before_after.losses(subject, shown, over, before)
         before_after.figure(subject, shown, before)
     before_after.texts(subject, shown, before)
-    _elsewhere(subject, shown, text)
+    _link_pages(subject, shown, text)
     table = computed.by_block(errors)
-    return Shown(None if table is None else lambda: table, _code(subject, shown, text), VIEW)
+    return PageResult(None if table is None else lambda: table, _code(subject, shown, text), VIEW)
 
 
 @jobs.data("Comparing the weights", max_entries=32)
@@ -209,7 +211,7 @@ def _errors_shown(errors: list[MatrixError]) -> None:
     ordered = computed.most_first(errors)
     most = ordered[0]
     outliers = "none" if most.outliers == 0 else percent(most.outliers)
-    said = f"{escaped(most.name)} loses most: its error is {percent(most.relative)}."
+    said = f"{escape_markdown(most.name)} loses most: its error is {percent(most.relative)}."
     st.markdown(said)
     if (table := computed.by_block(errors)) is not None and len(errors) > 1:
         show_figure(
@@ -240,10 +242,10 @@ def _errors_shown(errors: list[MatrixError]) -> None:
     )
 
 
-def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
+def _link_pages(subject: Subject, shown: ModelKey, text: str) -> None:
     """The ways to see this model on other pages."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if text in on_screen.asked():
+        if text in on_screen.asked_edits():
             st.button(
                 "Show the whole model again",
                 icon=":material/undo:",
@@ -257,7 +259,7 @@ def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
                 "Show it so on every page",
                 icon=":material/edit:",
                 key="keep the bits",
-                on_click=_instead,
+                on_click=_replace_edit,
                 args=(text, subject.lm.original.model),
                 help=f"The edit `{text}`: it stands in the address, and every page shows the model "
                 "with these weights.",
@@ -274,9 +276,11 @@ def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
             )
 
 
-def _instead(text: str, model: Transformer) -> None:
+def _replace_edit(text: str, model: Transformer) -> None:
     """Let the address ask for this edit of weights and for no other one."""
-    others = [one.text for one in fitting(on_screen.asked(), model).edits if not one.is_of_weights]
+    others = [
+        one.text for one in fitting(on_screen.asked_edits(), model).edits if not one.is_of_weights
+    ]
     on_screen.put([text, *others])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit import scatter
-from gptviz.figures.kit.format import counted, fixed, percent
+from gptviz.figures.kit.format import format_count, format_fixed, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
@@ -21,7 +21,7 @@ from gptviz.model.kinds import MODEL_KINDS
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key, opening, scrubber
 from gptviz.ui.views import projections
-from gptviz.ui.views.projections import Placing, begun
+from gptviz.ui.views.projections import Placing, begin_projection
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import Try, controls, in_quotes, show_figure, theme
 
@@ -164,7 +164,7 @@ def projection(view: ProjectionChoice) -> tuple[Projection, ProjectionChoice]:
     """
     if (
         view.method != "PCA"
-        and (ready := projections.finished(placing_of(view), view.method)) is not None
+        and (ready := projections.finished_projection(placing_of(view), view.method)) is not None
     ):
         return ready, view
     instead = replace(view, method="PCA", seed=0)
@@ -195,18 +195,18 @@ def placing_of(view: ProjectionChoice) -> Placing:
     for index, one in enumerate(steps[:-1], 1):
         # one that cannot be read is left out
         with contextlib.suppress(checkpoints.CheckpointError):
-            placing = _begun(
+            placing = _begin_projection(
                 replace(view, key=model_key(name, device, one, view.key.precision)),
                 last,
                 steps[:index],
                 placing,
             )
-    return _begun(view, last, steps, placing)
+    return _begin_projection(view, last, steps, placing)
 
 
 # As many as lead to the first step, of several views.
 @st.cache_resource(max_entries=512, show_spinner=False)
-def _begun(
+def _begin_projection(
     view: ProjectionChoice, last: ModelKey, steps: tuple[int | None, ...], _before: Placing | None
 ) -> Placing:
     """A projection, computed once for all sessions; it is finished even if its user goes to another
@@ -228,7 +228,7 @@ def _begun(
         return embeddings.project(rows, labels, *settings, reference=reference, begin=begin)
 
     n_tokens = min(len(labels), embeddings.MOST_PLACED) * len(steps)
-    return begun(compute, n_tokens)
+    return begin_projection(compute, n_tokens)
 
 
 def _rows(view: ProjectionChoice) -> Vectors:
@@ -251,13 +251,13 @@ def pca_of(view: ProjectionChoice) -> Projection:
     )
 
 
-def drawn(
+def drawn_tokens(
     view: ProjectionChoice, projected: Projection, token: int, prompt: Sequence[int]
 ) -> Projection:
     """What is drawn of a picture: of a large vocabulary a sample, with `token`, its neighbours and
     the tokens of `prompt`.
     """
-    return projected.drawn([token, *neighbours_of(view.key, view.space, token).ids, *prompt])
+    return projected.sample_drawn([token, *neighbours_of(view.key, view.space, token).ids, *prompt])
 
 
 def cloud(
@@ -291,7 +291,7 @@ def cloud(
         ],
         chosen=projected.index(token),
         neighbours=[i for i in map(projected.index, near.ids) if i is not None],
-        ends=scatter.ends(trained.points) if trained else (),
+        ends=scatter.axis_ends(trained.points) if trained else (),
         set_out=trained.points[-1][projected.ids] if trained else None,
         trail=trained.trail(token) if trained and trail else None,
         read=[i for i in map(projected.index, sorted(set(prompt))) if i is not None],
@@ -300,7 +300,7 @@ def cloud(
         figure,
         key="map",
         choose=pick,
-        alt=f"{counted(len(projected.ids), 'token')} of the {view.space} by {view.method}, "
+        alt=f"{format_count(len(projected.ids), 'token')} of the {view.space} by {view.method}, "
         "coloured and shaped by kind.",
     )
 
@@ -433,8 +433,8 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
     alike, other = vowel_cosines(view.key, view.space)
     if "e" in names and alike > other + CLEARLY:
         notice = (
-            f"Two vowels have a cosine of {fixed(alike)} on average, a vowel and a consonant "
-            f"{fixed(other)}: nobody told the "
+            f"Two vowels have a cosine of {format_fixed(alike)} on average, a vowel and a consonant "
+            f"{format_fixed(other)}: nobody told the "
             "model what a vowel is."
         ).replace("-", "−")
         offers.append(Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"}))

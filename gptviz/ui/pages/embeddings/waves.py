@@ -16,7 +16,7 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import reading
 from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.records.embeddings import MAP, WAVES
-from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.widgets import controls, show_figure, theme
 
 ABOUT = (
@@ -33,7 +33,7 @@ def view(subject: Subject) -> str:
     return controls.select("View", (MAP, WAVES), key="view", help=ABOUT, segmented=True)
 
 
-def show(subject: Subject) -> Asked[ClockWaves]:
+def show(subject: Subject) -> AskedAnalysis[ClockWaves]:
     """The view."""
     task = subject.lm.task
     asked = ask(subject, reading.waves, "Reading all sums")
@@ -48,7 +48,7 @@ def show(subject: Subject) -> Asked[ClockWaves]:
             alt="The share of each frequency in embedding, neurons and logits. The strongest of "
             f"the logits: {strongest}.",
         )
-        st.caption(_says(computed))
+        st.caption(_describe_waves(computed))
     with right:
         chosen = controls.select(
             "Frequency",
@@ -87,7 +87,7 @@ def show(subject: Subject) -> Asked[ClockWaves]:
     return asked
 
 
-def _says(computed: ClockWaves) -> str:
+def _describe_waves(computed: ClockWaves) -> str:
     """What the bars say of this model, and what is left of its answers without some of the
     waves.
     """

@@ -18,18 +18,18 @@ from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
 from gptviz.ui.records.features import FEATURES
-from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.shell.close import NOTHING, PageResult
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views import edits, held_out, one_unit
 from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.views.where_most import ask_activity, observed, strips, text_to_read
+from gptviz.ui.views.where_most import ask_activity, observe_units, strips, text_to_read
 from gptviz.ui.widgets import (
     Try,
-    capitalised,
+    capitalise_text,
     controls,
-    escaped,
+    escape_markdown,
     in_quotes,
     jobs,
     show_figure,
@@ -48,7 +48,7 @@ PARTS = 10
 RARE = 0.02
 
 
-def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
+def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
     """The whole view, with its controls in the container `row`; where the model has no dictionary
     yet, the way to one.
     """
@@ -81,23 +81,23 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
         )
         token = _token(subject) if by == TOKEN else 0
     asked = ask_activity(subject, f"dictionary.{name}", "Observing the features", **how)
-    activity = observed(asked)
+    activity = observe_units(asked)
     if activity is None:
         return [], NOTHING
     read = subject.lm.dictionary(name)
     values = _values(subject, name, activity, by, token)
     order = [int(one) for one in np.argsort(-values, kind="stable")]
-    feature = one_unit.chosen(subject, activity, order[0])
-    calls = _one(subject, read, activity, feature, (by, SORTS[by], order, values))
+    feature = one_unit.chosen_unit(subject, activity, order[0])
+    calls = _show_feature(subject, read, activity, feature, (by, SORTS[by], order, values))
     with st.expander("How good is this dictionary?"):
         _measure(subject, read)
     code = asked.code(
         f"result.histogram({feature.index})", *calls, "result.labelled()  # [feature, number]"
     )
-    return _tries(activity), Shown(activity.labelled, code, FEATURES)
+    return _tries(activity), PageResult(activity.labelled, code, FEATURES)
 
 
-def _one(
+def _show_feature(
     subject: Subject,
     read: Dictionary,
     activity: Activity,
@@ -110,11 +110,11 @@ def _one(
     left, right = st.columns([2, 3], gap="large")
     with left:
         by, title, order, values = ranking
-        one_unit.ranked(activity, by, order, number, {} if by in RANKINGS else {title: values})
-        st.caption(f"The dictionary {read.name} has {escaped(read.said)}.")
+        one_unit.show_ranked(activity, by, order, number, {} if by in RANKINGS else {title: values})
+        st.caption(f"The dictionary {read.name} has {escape_markdown(read.said)}.")
         edits.switch(feature, key="switch feature")
     with right:
-        st.markdown(f"**{capitalised(feature.title)}: where it is most active**")
+        st.markdown(f"**{capitalise_text(feature.title)}: where it is most active**")
         strips(subject, activity, number, STREAM)
         one_unit.distribution(activity, number)
     left, middle, right = st.columns(3, gap="large")
@@ -149,7 +149,7 @@ def _measure(subject: Subject, read: Dictionary) -> None:
     )
 
 
-def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:
+def _bars(asked: AskedAnalysis[LabelledArray], title: str) -> AskedAnalysis[LabelledArray]:
     """The largest numbers of a list as bars."""
     values = asked.value
     most = np.argsort(-np.abs(values.values), kind="stable")[:PARTS]
@@ -201,7 +201,9 @@ def _fit(subject: Subject) -> None:
         "where nobody knows them, to what it writes itself; it is kept for later."
     )
     hint = "The block after which the stream is read."
-    block = controls.whole("Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint)
+    block = controls.whole_number(
+        "Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint
+    )
     text = held_out.text_to_fit(subject.key)
     settings = {"block": block, "text": text}
     asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", **settings)

@@ -10,7 +10,7 @@ from gptviz.figures.units import superposition as figures
 from gptviz.interp.dictionaries import superposition
 from gptviz.interp.dictionaries.superposition import FEATURES, KEPT, SPARSITIES, Found, Toy
 from gptviz.ui.records.features import SUPERPOSITION
-from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.close import PageResult
 from gptviz.ui.widgets import Try, controls, jobs, show_figure, theme
 
 IMPORTANCES = (0.5, 0.7, 0.9, 1.0)
@@ -22,7 +22,7 @@ RECOVERED = 0.95
 HIGH = 430
 
 
-def show() -> Shown:
+def show() -> PageResult:
     """The whole view."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         hint = (
@@ -48,10 +48,10 @@ def show() -> Shown:
                 "Importance of the next", IMPORTANCES, key="importance", default=USUAL, help=hint
             )
         )
-    toy = trained(importance)
-    found = searched(importance, sparsity)
+    toy = train_toys(importance)
+    found = search_features(importance, sparsity)
     at = SPARSITIES.index(sparsity)
-    st.markdown(said(toy, found, at))
+    st.markdown(describe_toy(toy, found, at))
     left, right = st.columns(2, gap="large")
     ends = toy.arrows[at].T.double().numpy()
     with left:
@@ -74,22 +74,22 @@ def show() -> Shown:
         st.caption(
             "A model of its own was trained for each sparsity. Feature 1 is the most important one."
         )
-    return Shown(lambda: toy.lengths, code(importance, sparsity), SUPERPOSITION)
+    return PageResult(lambda: toy.lengths, code(importance, sparsity), SUPERPOSITION)
 
 
 @jobs.resource("Training the toy models", max_entries=8)
-def trained(importance: float) -> Toy:
+def train_toys(importance: float) -> Toy:
     """The toy models of all sparsities."""
     return superposition.train(importance)
 
 
 @jobs.resource("Fitting a dictionary to what the toy writes", max_entries=32)
-def searched(importance: float, sparsity: float) -> Found:
+def search_features(importance: float, sparsity: float) -> Found:
     """What a dictionary finds of the features of one of them."""
-    return superposition.find(trained(importance), sparsity)
+    return superposition.find(train_toys(importance), sparsity)
 
 
-def said(toy: Toy, found: Found, at: int) -> str:
+def describe_toy(toy: Toy, found: Found, at: int) -> str:
     """How many features are kept, and whether the dictionary finds them, in a sentence."""
     lengths = toy.lengths.values[at]
     kept = [str(number) for number, length in enumerate(lengths, 1) if length >= KEPT]

@@ -23,7 +23,7 @@ from gptviz.language_model.writing import speculation, to_write
 from gptviz.machine.files import kept_until_written
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, kinds, language_model, model_key
-from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets import controls, escape_markdown
 
 from .writing import Writing
 
@@ -66,7 +66,7 @@ def show(subject: Subject, writing: Writing) -> None:
     if chosen == NONE:
         return
     with right:
-        drafted = controls.whole(
+        drafted = controls.whole_number(
             "Drafted tokens",
             1,
             MOST_DRAFTED,
@@ -83,22 +83,22 @@ def show(subject: Subject, writing: Writing) -> None:
             drafter = model_key(chosen, subject.key.device, precision=subject.key.precision)
         prompt = tuple(subject.encoding.ids)
         count = to_write(subject.lm, len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
-        drafts = speculated(
+        drafts = speculate_tokens(
             subject.key, prompt, drafter, writing.sampling, count, not writing.stops, drafted
         )
     except (checkpoints.CheckpointError, MemoryError, RuntimeError, ValueError) as error:
-        why = escaped(str(error)) or "There is not enough memory for the drafter"
+        why = escape_markdown(str(error)) or "There is not enough memory for the drafter"
         st.error(f"{why}. Choose another drafter.")
         return
     name = "prompt" if drafter is None else chosen
     st.markdown(
-        f"From the prompt on: {escaped(drafts.sentence(name, subject.key.title))}. Without a "
+        f"From the prompt on: {escape_markdown(drafts.sentence(name, subject.key.title))}. Without a "
         "drafter it is 1 per pass."
     )
     _strip(subject, drafts)
     st.caption(
         "A number below a token begins a round, which is one pass of "
-        f"{escaped(subject.key.title)}. A drafted token is accepted "
+        f"{escape_markdown(subject.key.title)}. A drafted token is accepted "
         "if a random number u from 0 to 1 is below p ÷ q: its probability under this model, "
         "divided by that under the drafter. "
         "What is crossed out is not in the text. Point at a token for its numbers."
@@ -145,7 +145,7 @@ def _vocabulary(folder: Path) -> str:
 
 
 @st.cache_resource(max_entries=16, show_spinner="Drafting")
-def speculated(
+def speculate_tokens(
     key: ModelKey,
     prompt: tuple[int, ...],
     drafter: ModelKey | None,
@@ -174,7 +174,7 @@ def outcome(one: Drafted) -> str:
     return REFUSED
 
 
-def last(one: Round) -> str:
+def describe_last(one: Round) -> str:
     """What the last token of a round is, in words."""
     if one.accepted == len(one.drafted):
         return ONE_MORE
@@ -207,7 +207,7 @@ def verdicts(subject: Subject, drafts: Speculated, drafter: str) -> list[str]:
             for one in each.drafted
             if one.accepted is False
         ]
-        said.append(f"{last(each)}{''.join(refused)}, with {percent(each.probability)}")
+        said.append(f"{describe_last(each)}{''.join(refused)}, with {percent(each.probability)}")
     return said
 
 
@@ -220,8 +220,8 @@ def _strip(subject: Subject, drafts: Speculated) -> None:
             for one in each.drafted
         ]
         if each.token is not None and each.probability is not None:
-            how = f"{last(each)}, with probability {percent(each.probability)}"
-            row.append(Token(label(each.token), kind=last(each), note=how))
+            how = f"{describe_last(each)}, with probability {percent(each.probability)}"
+            row.append(Token(label(each.token), kind=describe_last(each), note=how))
         # A space below the others, so that all are on one line.
         chips += [
             replace(one, below="\u00a0" if index else f"{number}") for index, one in enumerate(row)

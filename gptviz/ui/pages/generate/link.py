@@ -6,8 +6,8 @@ import streamlit as st
 
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.route import Route
-from gptviz.settings.address_values import ANY, refused
-from gptviz.ui.widgets import addresses, controls, escaped
+from gptviz.settings.address_values import ANY, no_value
+from gptviz.ui.widgets import addresses, controls, escape_markdown
 
 from .writing import MOST_TOKENS, Writing
 
@@ -25,22 +25,22 @@ def open_linked(writing: Writing) -> bool:
 
     What takes longer than a moment is written while the reader looks on, as when the text plays.
     """
-    addresses.takes(ROUTE, ANY)
-    addresses.takes(TREE, ANY)
+    addresses.accept_values(ROUTE, ANY)
+    addresses.accept_values(TREE, ANY)
     try:
         asked = addresses.get(ROUTE)
     except addresses.NotKeptError as error:  # the address names a text that is not on this machine
-        st.warning(f"{escaped(str(error))}.", icon=":material/link_off:")
+        st.warning(f"{escape_markdown(str(error))}.", icon=":material/link_off:")
         return False
     if not asked:
         return False
     # these are never written
     size = writing.lm.model.config.vocab_size - len(writing.lm.tokenizer.unused_ids)
     try:
-        linked = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
+        linked = Route.read_line(asked, vocab_size=size, most=MOST_TOKENS)
     except ValueError as error:
-        addresses.takes(ROUTE, refused(str(error)))
-        controls.warn_of_link("route =", asked, f": {escaped(str(error))}")
+        addresses.accept_values(ROUTE, no_value(str(error)))
+        controls.warn_of_link("route =", asked, f": {escape_markdown(str(error))}")
         return False
     writing.follow(linked, asked)
     at_once = affordable(
@@ -63,7 +63,7 @@ def address(writing: Writing) -> dict[str, str | None]:
 
 def route(writing: Writing) -> str:
     """The route to the branch on screen, as a line."""
-    return Route.to(writing.written).line
+    return Route.route_to(writing.written_nodes).line
 
 
 def explain(writing: Writing) -> None:

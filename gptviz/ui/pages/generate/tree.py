@@ -13,14 +13,14 @@ from gptviz.components import generation_tree
 from gptviz.components.generation_tree.finished import Finished
 from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.components.kit import Packed
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.generate.repetition import loop_at_end
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading.next_token import predict
 from gptviz.language_model.core import end_tokens
 from gptviz.language_model.writing import sequence_length
 from gptviz.ui.shell.subject import Subject, load_call, scrubber
-from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes
+from gptviz.ui.widgets import Try, addresses, controls, escape_markdown, in_quotes
 from gptviz.ui.widgets.sampling import PLAIN
 
 from .link import address, open_linked
@@ -58,20 +58,20 @@ class Picture:
         self._packed: tuple[object, Packed | None] = None, None
         self._finished = Finished()
 
-    def packed(self) -> Packed:
+    def pack_picture(self) -> Packed:
         """The same bytes as long as nothing changes."""
         writing = self.writing
         with writing.lock:
             state = (
                 *writing.state,
                 writing.playing,
-                writing.full,
+                writing.is_full,
                 writing.attention_of,
                 writing.linked,
             )
             before, packed = self._packed
             if packed is None or before != state:
-                packed = generation_tree.packed(
+                packed = generation_tree.pack_tree(
                     writing.tree, self._look(), self._finished, writing.attention_of
                 )
                 self._packed = state, packed
@@ -107,8 +107,8 @@ class Picture:
             self.ghosts(),
             code="" if writing.playing else code(writing),
             playing=writing.playing,
-            full=writing.full,
-            spaced=writing.spaced,
+            full=writing.is_full,
+            spaced=writing.has_spaces,
             status=status(writing),
             heading=heading(writing),
             address=address(writing),
@@ -127,7 +127,7 @@ def stops_at_end(subject: Subject) -> bool:
         subject.lm.tokenizer.label(token) for token in sorted(ends)[:MOST_ENDS_NAMED]
     )
     if ends:
-        where = f"This model ends its text with {escaped(labels)}"
+        where = f"This model ends its text with {escape_markdown(labels)}"
     else:
         where = f"The sequences of its task have {whole} tokens"
     return controls.switch(
@@ -152,7 +152,7 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
     else:
         fresh = Writing(subject, sampling)
         fresh.stops = stops
-        writing = _another(writing, fresh)
+        writing = _replace_writing(writing, fresh)
         st.session_state["writing"] = writing
         st.session_state["picture"] = Picture(writing)
     if st.session_state.pop(WRITE_AGAIN, False):
@@ -160,7 +160,7 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
     return writing
 
 
-def _another(before: Writing | None, writing: Writing) -> Writing:
+def _replace_writing(before: Writing | None, writing: Writing) -> Writing:
     """The new text `writing` in place of the one `before`: it is written where that one was, and
     where the model has edits.
     """
@@ -214,7 +214,7 @@ def transport(writing: Writing) -> str:
             icon=":material/skip_next:",
             on_click=writing.step_by_hand,
             key="one token",
-            disabled=writing.full,
+            disabled=writing.is_full,
             help="Draw one token.",
             shortcut="Space",
         )
@@ -265,7 +265,7 @@ def _play_button(writing: Writing) -> None:
         on_click=writing.play,
         key="play",
         type="primary",
-        disabled=writing.full,
+        disabled=writing.is_full,
         help="Let the text grow by itself.",
     )
 
@@ -283,7 +283,7 @@ def show(writing: Writing, speed: str) -> None:
         if writing.playing != timed:
             st.rerun()
         generation_tree.generation_tree(
-            picture.packed(),
+            picture.pack_picture(),
             key="tree",
             on_go=lambda event: _rerun_if(go_clicked(writing, event)),
             on_take=lambda event: _rerun_if(take_clicked(writing, event)),
@@ -315,11 +315,11 @@ def _at_click(writing: Writing, event: object, act: Callable[[int], None]) -> bo
 
 
 def take_clicked(writing: Writing, event: object) -> bool:
-    """Go on with another token, as `generation_tree.taken` reads it, and return whether there is
+    """Go on with another token, as `generation_tree.read_step` reads it, and return whether there is
     such a token.
     """
     with writing.lock:
-        if (chosen := generation_tree.taken(event, writing.tree, writing.number)) is None:
+        if (chosen := generation_tree.read_step(event, writing.tree, writing.number)) is None:
             return False
         writing.take(chosen[1], chosen[0])
         return True
@@ -356,7 +356,7 @@ def explain_tree(writing: Writing) -> None:
         if writing.ends_with_end_token:
             why = (
                 "The model ended its text here, with "
-                f"{escaped(writing.lm.tokenizer.label(writing.ids[-1]))}"
+                f"{escape_markdown(writing.lm.tokenizer.label(writing.ids[-1]))}"
             )
         else:
             why = (
@@ -369,9 +369,9 @@ def explain_tree(writing: Writing) -> None:
             plainly = ""
         st.caption(
             f"{why}. Step and Play go on all the same."
-            + (f" As people write it: {escaped(plainly)}." if plainly else "")
+            + (f" As people write it: {escape_markdown(plainly)}." if plainly else "")
         )
-    if writing.full:
+    if writing.is_full:
         st.info(
             f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or "
             "download it."
@@ -397,7 +397,7 @@ def tries(writing: Writing) -> list[Try]:
         )
         offers.append(Try("A fork", notice, act=lambda: fork(writing)))
     offers += [
-        _again(
+        _write_again(
             writing,
             "Always the likeliest",
             "At temperature 0 nothing is drawn: the likeliest token is taken each time. Does the "
@@ -405,7 +405,7 @@ def tries(writing: Writing) -> list[Try]:
             "If it does, a line below the tree says so.",
             temperature=0.0,
         ),
-        _again(
+        _write_again(
             writing,
             "Too hot",
             "At temperature 2 the probabilities are more alike, so that unlikely tokens (pale) "
@@ -413,7 +413,7 @@ def tries(writing: Writing) -> list[Try]:
             "log-probability per token below the two branches.",
             temperature=2.0,
         ),
-        _again(
+        _write_again(
             writing,
             "Only the two likeliest",
             "With top-k 2 a token is drawn from the two likeliest only: in the list of what may "
@@ -425,7 +425,7 @@ def tries(writing: Writing) -> list[Try]:
     return offers
 
 
-def _again(writing: Writing, title: str, notice: str, **settings: Any) -> Try:
+def _write_again(writing: Writing, title: str, notice: str, **settings: Any) -> Try:
     """The text once more from the prompt, with other settings. What was written stays as a branch;
     the way back leads to it.
     """
@@ -454,11 +454,11 @@ def memory(writing: Writing) -> str:
             )
         if not (by_block := cache.bytes_by_block):
             return "**Memory of keys and values.** Nothing is kept: this model has no attention."
-        heads = counted(
+        heads = format_count(
             config.key_heads, "head" if config.key_heads == config.n_head else "key head"
         )
-        blocks = counted(config.n_layer, "block")
-        held = counted(cache.length, "token")
+        blocks = format_count(config.n_layer, "block")
+        held = format_count(cache.length, "token")
         each = cache.layers[0].keys.element_size()
     return f"""**Memory of keys and values.** Within the context, a step computes only the new token, because the keys and values
 of the tokens already read are kept (the KV cache). The cache now holds {held}:
@@ -479,15 +479,15 @@ def heading(writing: Writing) -> dict[str, object]:
     chosen.
     """
     step = "" if writing.lm.step is None else f", step {writing.lm.step:,}"
-    drawn = dict.fromkeys(node.drawn for node in writing.written if node.drawn is not None)
-    by_hand = sum(node.drawn is None and not node.origin for node in writing.written)
+    drawn = dict.fromkeys(node.drawn for node in writing.written_nodes if node.drawn is not None)
+    by_hand = sum(node.drawn is None and not node.origin for node in writing.written_nodes)
     settings = [
         f"drawn with {sampling_in_words(sampling)}, seed {sampling.seed}" for sampling in drawn
     ]
-    settings += [f"{counted(by_hand, 'token')} chosen by hand"] if by_hand else []
-    settings += dict.fromkeys(node.origin for node in writing.written if node.origin)
+    settings += [f"{format_count(by_hand, 'token')} chosen by hand"] if by_hand else []
+    settings += dict.fromkeys(node.origin for node in writing.written_nodes if node.origin)
     if writing.edits:
-        edits = f", {counted(len(writing.edits), 'edit')}"
+        edits = f", {format_count(len(writing.edits), 'edit')}"
     else:
         edits = ""
     return {"model": writing.lm.name + step + edits, "prompt": writing.prompt, "settings": settings}
@@ -507,7 +507,9 @@ def status(writing: Writing) -> str:
     """How long the text is, how fast the model computes it, and what is never drawn."""
     rate = writing.speedometer.tokens_per_second
     unused = len(writing.lm.tokenizer.unused_ids)
-    said = [counted(writing.length, "token")]
+    said = [format_count(writing.length, "token")]
     said += [f"computed at {rate:,.0f} a second"] if rate else []
-    said += [f"{counted(unused, 'unused token')} of the vocabulary never drawn"] if unused else []
+    said += (
+        [f"{format_count(unused, 'unused token')} of the vocabulary never drawn"] if unused else []
+    )
     return ", ".join(said)

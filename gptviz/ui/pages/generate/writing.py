@@ -20,7 +20,7 @@ import torch
 from cachetools import cached
 from torch import Tensor
 
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import format_count
 from gptviz.generate.budget import BUDGET, affordable
 from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.route import Route, checksum
@@ -62,7 +62,7 @@ MOST_BEGUN_BYTES = 96 * 2**20
 _ONE_AFTER_THE_OTHER = Lock()
 
 
-def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
+def one_at_once(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
     """Let only one run of the script at a time change the text: after a click, the run before may
     still be drawing tokens.
     """
@@ -149,7 +149,7 @@ class Writing:
         return self.tree.nodes[self.tree.current].position + 1 - len(self.tree.prompt)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether the text has reached the most this page keeps."""
         return self.length >= MOST_TOKENS
 
@@ -166,15 +166,15 @@ class Writing:
         return self.length > 0 and self.tree.nodes[self.tree.current].token in end_tokens(self.lm)
 
     @property
-    @alone
-    def written(self) -> list[TreeNode]:
+    @one_at_once
+    def written_nodes(self) -> list[TreeNode]:
         """The tokens after the prompt."""
         return self.tree.path()
 
     @property
     def ids(self) -> list[int]:
         """Their ids."""
-        return [node.token for node in self.written]
+        return [node.token for node in self.written_nodes]
 
     @property
     def text(self) -> str:
@@ -190,17 +190,17 @@ class Writing:
         return self.prompt + self.text
 
     @property
-    def spaced(self) -> bool:
+    def has_spaces(self) -> bool:
         """Whether tokens are whole words, with a gap between them."""
         return self.lm.tokenizer.is_spaced
 
-    @alone
+    @one_at_once
     def logits(self) -> Tensor:
         """The logits from which the next token is drawn [vocab_size]."""
-        with self.speedometer.logits(is_new=self.tree.cached(self.tree.current) is None):
-            return self.tree.after().logits
+        with self.speedometer.logits(is_new=self.tree.cached_values(self.tree.current) is None):
+            return self.tree.compute_after().logits
 
-    @alone
+    @one_at_once
     def step(self) -> None:
         """Draw one more token; of a text that is written again, the next one."""
         if self.ahead:
@@ -211,7 +211,7 @@ class Writing:
         else:
             self._grow(self.tree.step)
 
-    @alone
+    @one_at_once
     def follow(self, route: Route, line: str) -> None:
         """Go along a `route` from the prompt as far as the tree has its tokens; the others are
         `ahead`.
@@ -223,7 +223,7 @@ class Writing:
         self.ahead = deque(route.choices)
         self.linked = line
         self._checksum = route.checksum
-        while self.ahead and self.tree.knows(self.ahead[0]):
+        while self.ahead and self.tree.has_token(self.ahead[0]):
             self.tree.follow(self.ahead.popleft())
         if not self.ahead:
             self._arrive()
@@ -239,7 +239,7 @@ class Writing:
         self.linked = ""
         self.differs = False
 
-    @alone
+    @one_at_once
     def take(self, token: int, after: int | None = None) -> None:
         """Go on with `token` after a node of the tree (default: the current one)."""
         self._leave_route()
@@ -248,16 +248,16 @@ class Writing:
         self._grow(lambda: self.tree.take(token))
 
     def _grow(self, act: Callable[[], TreeNode]) -> None:
-        if self.full:
+        if self.is_full:
             return
         self.logits()
         with self.speedometer.draw():
             act()
         self.attention_of = None
         has_ended = self.stops and self.is_at_end and not self.ahead
-        self.playing = self.playing and not self.full and not has_ended
+        self.playing = self.playing and not self.is_full and not has_ended
 
-    @alone
+    @one_at_once
     def go(self, node: int) -> None:
         """Go on from a node: undo, redo and switch branch in one."""
         self.playing = False
@@ -265,15 +265,15 @@ class Writing:
         self.speedometer.interrupt()
         self.tree.go(node)
 
-    @alone
+    @one_at_once
     def undo(self, steps: int = 1) -> None:
         """Step back; what was written stays as a branch."""
         self.playing = False
         self._leave_route()
         self.speedometer.interrupt()
-        self.tree.up(steps)
+        self.tree.go_back(steps)
 
-    @alone
+    @one_at_once
     def bring(self, tokens: Sequence[int], origin: str | Sequence[str]) -> None:
         """Put a text of the same prompt next to this one, as a branch that says where it comes
         from, its `origin`, or where each of its tokens does.
@@ -285,23 +285,23 @@ class Writing:
         """Back to the prompt."""
         self.go(ROOT)
 
-    @alone
+    @one_at_once
     def play(self) -> None:
         """Start growing."""
-        self.playing = not self.full
+        self.playing = not self.is_full
         self.pace.start()
 
     def pause(self) -> None:
         """Stop growing."""
         self.playing = False
 
-    @alone
+    @one_at_once
     def step_by_hand(self) -> None:
         """Stop, and draw one token."""
         self.playing = False
         self.step()
 
-    @alone
+    @one_at_once
     def attend(self, node: int) -> None:
         """Show the attention of the step after `node` too."""
         self.playing = False
@@ -338,7 +338,7 @@ def written_with(edits: tuple[str, ...]) -> str:
     if not edits:
         return "written without edits"
     named = ", ".join(edits[:MOST_NAMED]) + (", …" if len(edits) > MOST_NAMED else "")
-    return f"written with {counted(len(edits), 'edit')}: {named}"
+    return f"written with {format_count(len(edits), 'edit')}: {named}"
 
 
 def topic(subject: Subject) -> Topic:
@@ -367,7 +367,7 @@ def begin_at_prompt(writing: Writing) -> None:
 
 
 def _restore(writing: Writing, tokens: int) -> None:
-    begun = _begun()(writing, tokens)
+    begun = _begun_texts()(writing, tokens)
     writing.tree.restore(begun.tree)
     writing.speedometer = deepcopy(begun.speedometer)
 
@@ -421,7 +421,7 @@ def fork(writing: Writing) -> None:
     The place is in the first half of the text, after its first sixth.
     """
     with writing.lock:
-        path = writing.written
+        path = writing.written_nodes
         current = writing.tree.current
         others = [
             (candidate.probability, node.parent, candidate.token)
@@ -433,14 +433,14 @@ def fork(writing: Writing) -> None:
         if not others:
             return
         _, after, token = max(others)
-        with writing.tree.aside():
+        with writing.tree.write_aside():
             writing.take(token, after)
             grow(writing, FORK_TOKENS - 1, BUDGET / 2)
         writing.go(current)
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _begun() -> Callable[[Writing, int], Begun]:
+def _begun_texts() -> Callable[[Writing, int], Begun]:
     """The texts that were written at once, by all that they depend on: who asks for the same one
     gets a copy.
     """

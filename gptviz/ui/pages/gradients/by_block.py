@@ -33,18 +33,18 @@ STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
 
 # What the page opens on.
 DEFAULTS: dict[str, Any] = {
-    name: each.default for name, each in signature(gradients.untrained).parameters.items()
+    name: each.default for name, each in signature(gradients.compare_untrained).parameters.items()
 }
-table = jobs.data("Building the models", max_entries=64)(gradients.untrained)
+table = jobs.data("Building the models", max_entries=64)(gradients.compare_untrained)
 
 
 def setup() -> tuple[dict[str, Any], bool]:
-    """A row of controls, the rarer ones folded: what `gptviz.interp.reading.gradients.untrained` is
+    """A row of controls, the rarer ones folded: what `gptviz.interp.reading.gradients.compare_untrained` is
     asked for, and whether there is a line for every kind of connection.
     """
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
-        depth = controls.whole(
+        depth = controls.whole_number(
             "Depth (blocks)",
             2,
             32,
@@ -91,7 +91,7 @@ def setup() -> tuple[dict[str, Any], bool]:
                 "as much as one block would."
             ),
         )
-        seed = controls.whole(
+        seed = controls.whole_number(
             "Seed",
             0,
             99,
@@ -118,7 +118,7 @@ def setup() -> tuple[dict[str, Any], bool]:
     return chosen, every
 
 
-def drawn(sizes: LabelledArray, *, every: bool) -> LabelledArray:
+def drawn_lines(sizes: LabelledArray, *, every: bool) -> LabelledArray:
     """What has a line: every kind of connection, or the two that the page opens on."""
     if every:
         return sizes
@@ -182,7 +182,7 @@ def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, hei
     """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels
     apart.
     """
-    lines = gradients.of(sizes, quantity)
+    lines = gradients.one_quantity(sizes, quantity)
     figure = by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=span)
     kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)
     ends = "; ".join(
@@ -239,8 +239,8 @@ def code(chosen: dict[str, Any]) -> str:
     changed = ", ".join(
         f"{name}={value!r}" for name, value in chosen.items() if value != DEFAULTS[name]
     )
-    return f"""from gptviz.interp.reading.gradients import reaching, untrained
+    return f"""from gptviz.interp.reading.gradients import compare_untrained, reaching
 
-result = untrained({changed})
+result = compare_untrained({changed})
 reaching(result)  # what share reaches block 0
 result  # [quantity, residual, block]"""

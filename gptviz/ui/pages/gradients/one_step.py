@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import format_count
 from gptviz.figures.training import learning_step as figures
 from gptviz.interp.explaining.learning_step import MOST_PARAMETERS, POINTS, LearningStep, parts_of
 from gptviz.labelled_array import LabelledArray
@@ -18,14 +18,14 @@ from gptviz.language_model import explaining
 from gptviz.model import Transformer, lora, parameter_count
 from gptviz.train.recipe import Recipe
 from gptviz.ui.records.gradients import STEP
-from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import Try, controls, show_figure, theme
 
 MOST_GUESSED = 40  # tokens: each is followed back on its own
 
 
-class Shown(NamedTuple):
+class StepView(NamedTuple):
     """What the page has to say below the view."""
 
     offers: list[Try]
@@ -33,12 +33,12 @@ class Shown(NamedTuple):
     code: str | None
 
 
-def show() -> Shown:
+def show() -> StepView:
     """The view."""
     subject = subject_bar()
     if (why := _why_not(subject)) is not None:
         st.info(why)
-        return Shown([], None, None)
+        return StepView([], None, None)
     asked = _ask(subject)
     step = asked.value
     labels = [subject.lm.tokenizer.label(token) for token in asked.value.ids]
@@ -48,7 +48,7 @@ def show() -> Shown:
             step.way_back(labels[:-1]), theme(), height=26 * (len(step.reaching) + 3) + 76
         ),
         key="way back",
-        alt=f"From the loss of {counted(len(step.losses), 'guess', 'guesses')} back to one "
+        alt=f"From the loss of {format_count(len(step.losses), 'guess', 'guesses')} back to one "
         f"weight: {_slope(step)}",
     )
     st.caption(
@@ -63,7 +63,7 @@ def show() -> Shown:
         "How many points of the curve to move. It shows the loss if only this weight had another "
         "value."
     )
-    moved = middle + controls.whole(
+    moved = middle + controls.whole_number(
         "Move only this weight", -middle, middle, key="moved", help=hint, default=0
     )
     weight = float(step.weights[moved])
@@ -84,7 +84,7 @@ def show() -> Shown:
     code = asked.code(
         "result.slope, result.pulls, result.before, result.after, result.loss_after", read
     )
-    return Shown(_tries(subject.lm.model), lambda: step.way_back(labels[:-1]), code)
+    return StepView(_tries(subject.lm.model), lambda: step.way_back(labels[:-1]), code)
 
 
 def _why_not(subject: Subject) -> str | None:
@@ -102,7 +102,7 @@ def _why_not(subject: Subject) -> str | None:
     return None
 
 
-def _ask(subject: Subject) -> Asked[LearningStep]:
+def _ask(subject: Subject) -> AskedAnalysis[LearningStep]:
     """The step, seen from the weight that the controls choose."""
     parts = parts_of(subject.lm.model)
     left, right = st.columns([3, 2], gap="medium")
@@ -112,10 +112,10 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
             "queries, keys and values. Of a LoRA adapter only its factors A and B are trained."
         )
         part = controls.select(
-            "Weights", list(parts), key="part", help=hint, default=_usual(subject.lm.model)
+            "Weights", list(parts), key="part", help=hint, default=_default_tensor(subject.lm.model)
         )
     title = "Following the loss back"
-    steepest: Asked[LearningStep] = ask(
+    steepest: AskedAnalysis[LearningStep] = ask(
         subject, explaining.learning_step, title, part=part, last=MOST_GUESSED
     )
     places = [", ".join(map(str, place)) for place in steepest.value.steepest]
@@ -141,7 +141,7 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
     return ask(subject, explaining.learning_step, title, part=part, at=at, last=MOST_GUESSED)
 
 
-def _usual(model: Transformer) -> str:
+def _default_tensor(model: Transformer) -> str:
     """The tensor that the view opens on: what the first MLP or attention writes with, or the
     embedding.
     """

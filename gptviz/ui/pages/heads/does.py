@@ -15,7 +15,7 @@ import torch
 
 from gptviz.components import head_pattern
 from gptviz.components.cell_grid import Cell
-from gptviz.figures.kit.format import brief, fixed, percent
+from gptviz.figures.kit.format import brief, format_fixed, percent
 from gptviz.interp.reading import attention as patterns
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES
 from gptviz.interp.units.head_scores import (
@@ -24,7 +24,7 @@ from gptviz.interp.units.head_scores import (
     MOST_TOKENS,
     SCORES,
     HeadScores,
-    scored,
+    scored_tokens,
 )
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
@@ -34,14 +34,22 @@ from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.heads import DOES, READS
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.close import Shown
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.close import PageResult
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.shell.subject.bar import read_prompt
 from gptviz.ui.views import attention, edits, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts, known_offers
-from gptviz.ui.views.read import Read
+from gptviz.ui.views.read import PromptRead
 from gptviz.ui.views.texts import OWN, PASSAGES, text_of
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs, picking
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    capitalise_text,
+    controls,
+    escape_markdown,
+    jobs,
+    picking,
+)
 from gptviz.ui.widgets.cells import show_cells
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import heading
@@ -76,7 +84,7 @@ NOTICES = {
 }
 
 
-def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
+def ask_scores(subject: Subject, stack: str, view: str) -> AskedAnalysis[HeadScores]:
     """The scores of all heads of the stack, over what the control `over` says. An encoder–decoder
     reads the prompt and writes its own answer.
     """
@@ -88,7 +96,7 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
         "be known from the first half, so "
         "heads that look back cannot be mistaken for heads that know the language. Your own "
         "prompt. Or "
-        f"{held_out.said(subject.key)}, where these are on this machine. For a model from "
+        f"{held_out.describe_texts(subject.key)}, where these are on this machine. For a model from "
         "elsewhere, passages of old books that "
         "come with gptviz, or a text of yours."
     )
@@ -122,25 +130,25 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
     return asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
 
 
-def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
+def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageResult:
     """The whole view, with the control `score` in the container `row`."""
     asked, scores, say_how_far = with_losses(asked)
-    shown = Shown(scores.labelled, code(asked), DOES)
-    if not scores.known:
+    shown = PageResult(scores.labelled, code(asked), DOES)
+    if not scores.known_scores:
         st.info(
             "A text of one token says nothing about heads: there is nothing else to look at. Type "
             "a longer prompt above."
         )
         return shown
     for sentence in edits.about_patterns(subject.lm):
-        st.caption(escaped(sentence))
+        st.caption(escape_markdown(sentence))
     with row:
         hint = (
             "Colours the cells, and orders the table. Each column of the table says how its score "
             "is defined."
         )
         first = first_score(asked, scores)
-        named = {name: SCORES[name].title for name in scores.known}
+        named = {name: SCORES[name].title for name in scores.known_scores}
         name = controls.select(
             "Score",
             list(named),
@@ -149,16 +157,16 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
             help=hint,
             format_func=named.__getitem__,
         )
-    st.markdown(f"**{escaped(scores.sentence(name))}**")
+    st.markdown(f"**{escape_markdown(scores.sentence(name))}**")
     left, right = st.columns([6, 5], gap="large")
-    order = ranked(scores, name)
+    order = rank_heads(scores, name)
     heads = [scores.unit(*at) for at in order]
     with left:
-        at = order[heads.index(chosen(subject, heads))]
+        at = order[heads.index(chosen_head(subject, heads))]
         cells(asked, scores, name, at)
     with right:
         one_head(subject, asked, scores.unit(*at))
-    columns = [name, *(other for other in scores.known if other != name)]
+    columns = [name, *(other for other in scores.known_scores if other != name)]
     number = st.column_config.NumberColumn
     config = {
         SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns
@@ -183,18 +191,20 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
 
 def by_score(scores: HeadScores, name: str) -> list[Unit]:
     """All heads, the highest score called `name` first."""
-    return [scores.unit(*at) for at in ranked(scores, name)]
+    return [scores.unit(*at) for at in rank_heads(scores, name)]
 
 
-def chosen(subject: Subject, heads: Sequence[Unit]) -> Unit:
+def chosen_head(subject: Subject, heads: Sequence[Unit]) -> Unit:
     """The head that the address asks for; the first of `heads` where it asks for none of them."""
-    head = controls.linked(CHOSEN, lambda address: unit(address, subject.lm.model.config), heads[0])
+    head = controls.linked_choice(
+        CHOSEN, lambda address: unit(address, subject.lm.model.config), heads[0]
+    )
     return head if head in heads else heads[0]  # the address may name a head of another stack
 
 
 def with_losses(
-    asked: Asked[HeadScores],
-) -> tuple[Asked[HeadScores], HeadScores, Callable[[], None] | None]:
+    asked: AskedAnalysis[HeadScores],
+) -> tuple[AskedAnalysis[HeadScores], HeadScores, Callable[[], None] | None]:
     """What is asked for, the scores, and what shows how far the losses without each head are; None
     where there are no losses.
 
@@ -227,22 +237,26 @@ def with_losses(
     return whole, computed.value, say_how_far
 
 
-def first_score(asked: Asked[HeadScores], scores: HeadScores) -> str:
+def first_score(asked: AskedAnalysis[HeadScores], scores: HeadScores) -> str:
     """The score that the page opens on: over data held out the loss without a head, where that is
     known; else induction, where there is a head of that kind, or the kind that some head is most
     of.
     """
-    if "held_out" in dict(asked.settings) and "delta_loss" in scores.known:
+    if "held_out" in dict(asked.settings) and "delta_loss" in scores.known_scores:
         return "delta_loss"
     shares = {
-        name: float(np.nanmax(scores.values[name])) for name in TITLES if name in scores.known
+        name: float(np.nanmax(scores.values[name]))
+        for name in TITLES
+        if name in scores.known_scores
     }
     if shares.get("induction", 0.0) >= CLEARLY or not shares:
-        return next(name for name in ("induction", *scores.known) if name in scores.known)
+        return next(
+            name for name in ("induction", *scores.known_scores) if name in scores.known_scores
+        )
     return max(shares, key=shares.__getitem__)
 
 
-def ranked(scores: HeadScores, name: str) -> list[tuple[int, int]]:
+def rank_heads(scores: HeadScores, name: str) -> list[tuple[int, int]]:
     """Block and head of all heads, the highest score first; those without one last."""
     values = np.nan_to_num(scores.values[name], nan=-np.inf)
     order = np.argsort(-values, axis=None, kind="stable")
@@ -252,7 +266,9 @@ def ranked(scores: HeadScores, name: str) -> list[tuple[int, int]]:
     ]
 
 
-def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int, int]) -> None:
+def cells(
+    asked: AskedAnalysis[HeadScores], scores: HeadScores, name: str, at: tuple[int, int]
+) -> None:
     """All heads as cells, coloured by the score called `name`; a click on one chooses it."""
     kind = SCORES[name]
     values = scores.values[name]
@@ -264,14 +280,14 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
     n_block, n_head = values.shape
     listed = ", ".join(
         f"head {head} of block {block} ({brief(values[block, head])})"
-        for block, head in ranked(scores, name)[:3]
+        for block, head in rank_heads(scores, name)[:3]
     )
 
     def cell(block: int, head: int) -> Cell:
         head_unit = scores.unit(block, head)
         value = float(values[block, head])
         return Cell(
-            head_unit.name, head_unit.title, value, fixed(value), chosen=(block, head) == at
+            head_unit.name, head_unit.title, value, format_fixed(value), chosen=(block, head) == at
         )
 
     show_cells(
@@ -312,7 +328,7 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
     st.caption(f"**{kind.title}**{where}.{missing} {kind.about}{most}")
 
 
-def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
+def one_head(subject: Subject, asked: AskedAnalysis[HeadScores], head: Unit) -> None:
     """The pattern of one head, and the way to its page. Beside scores over other texts it is that
     over the prompt.
     """
@@ -321,13 +337,13 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     is_random = not {"prompt", "held_out"} & chosen.keys()
     ids = repeated_tokens(lm)[0].tolist() if is_random else []
     if is_random:
-        read = Read(tuple(ids))
+        read = PromptRead(tuple(ids))
     else:
         read = attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
     about = heading(f"The attention pattern of {head.title} over what it reads")
     lines = attention.code_of_head(lm, read, head.block, head.index)
     shares = head_pattern.payload(
-        pattern(asked.key, read, head), about, lines, capitalised(head.title)
+        pattern(asked.key, read, head), about, lines, capitalise_text(head.title)
     )
     head_pattern.head_pattern(shares, key="heads pattern")
     count = min(len(read.ids), MOST_TOKENS)
@@ -346,7 +362,7 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     query = {"block": str(head.block), "head": str(head.index)}
     if subject.kind.has_source:
         query["stack"] = read.stack
-    written = lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)])
+    written = lm.tokenizer.decode(ids[lm.tokenizer.text_slice(ids)])
     # these tokens can be written as a text
     if is_random and list(lm.tokenizer.encode(written).ids) == ids:
         query["prompt"] = written
@@ -356,13 +372,13 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def pattern(key: ModelKey, read: Read, head: Unit) -> LabelledArray:
+def pattern(key: ModelKey, read: PromptRead, head: Unit) -> LabelledArray:
     """The pattern of one head over the tokens that it reads, or over the last of them."""
     lm = language_model(key)
     crosses = head.crosses
     assert head.block is not None
     assert head.index is not None
-    ids = scored(torch.tensor(read.ids), lm.model.config).tolist()
+    ids = scored_tokens(torch.tensor(read.ids), lm.model.config).tolist()
     stack = encoder_decoder.stack_of(lm.model, read.stack)
     source = read.source
     part: patterns.AttentionPart = "cross_attention" if crosses else "attention"
@@ -389,7 +405,7 @@ def frame_of(
     )
 
 
-def tries(subject: Subject, asked: Asked[HeadScores]) -> list[Try]:
+def tries(subject: Subject, asked: AskedAnalysis[HeadScores]) -> list[Try]:
     """The suggestions for these heads."""
     scores = asked.value
     kinds = [offer for name in TITLES if (offer := _of_kind(scores, name)) is not None]
@@ -398,9 +414,9 @@ def tries(subject: Subject, asked: Asked[HeadScores]) -> list[Try]:
 
 
 def _of_kind(scores: HeadScores, name: str) -> Try | None:
-    if name not in scores.known:
+    if name not in scores.known_scores:
         return None
-    block, head = ranked(scores, name)[0]
+    block, head = rank_heads(scores, name)[0]
     share = float(scores.values[name][block, head])
     if share < CLEARLY:
         return None
@@ -410,7 +426,7 @@ def _of_kind(scores: HeadScores, name: str) -> Try | None:
     )
 
 
-def _composition(asked: Asked[HeadScores]) -> list[Try]:
+def _composition(asked: AskedAnalysis[HeadScores]) -> list[Try]:
     """Which head reads most of what another one writes, and whether the two are what an induction
     circuit is made of.
     """
@@ -447,6 +463,6 @@ def _composition(asked: Asked[HeadScores]) -> list[Try]:
     return [Try("Who reads whom?", notice, {"view": READS, "reads": "key"})]
 
 
-def code(asked: Asked[HeadScores]) -> str:
+def code(asked: AskedAnalysis[HeadScores]) -> str:
     """The lines of `gptviz` that compute the scores."""
     return asked.code("result.labelled()  # [block, head, score]")

@@ -13,8 +13,8 @@ from gptviz.interp.units.head_weights import HeadInput, by_chance
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import units
 from gptviz.ui.records.heads import READS
-from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.close import NOTHING, PageResult
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.widgets import controls, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -31,7 +31,7 @@ ABOUT = {
 TALL = 560
 
 
-def show(subject: Subject, stack: str) -> Shown:
+def show(subject: Subject, stack: str) -> PageResult:
     """The whole view; nothing where no head can read another one."""
     n_block = encoder_decoder.n_blocks(subject.lm.model.config, stack)
     if stack == attention.CROSS:
@@ -89,10 +89,12 @@ def show(subject: Subject, stack: str) -> Shown:
             f"1 / √{round(usual**-2)}, one divided by the root of the width of the stream. "
             f"{ABOUT[reads]}"
         )
-    return Shown(lambda: values, asked.code("result  # [head that reads, head that writes]"), READS)
+    return PageResult(
+        lambda: values, asked.code("result  # [head that reads, head that writes]"), READS
+    )
 
 
-def ask_composition(key: ModelKey, stack: str, reads: str) -> Asked[LabelledArray]:
+def ask_composition(key: ModelKey, stack: str, reads: str) -> AskedAnalysis[LabelledArray]:
     """How much each head of the stack reads of what the others write."""
     return ask(
         key, units.composition, "Multiplying the weights of the heads", reads=reads, stack=stack

@@ -8,17 +8,17 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import brief, counted
+from gptviz.figures.kit.format import brief, format_count
 from gptviz.figures.kit.theme import KEY, PATTERN, QUERY
 from gptviz.figures.units.neurons import promoted
 from gptviz.interp.units.activity import Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.records.heads import WHERE
-from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.views.where_most import ask_activity, observed, strips, text_to_read
-from gptviz.ui.widgets import addresses, capitalised, in_quotes, show_figure, theme
+from gptviz.ui.views.where_most import ask_activity, observe_units, strips, text_to_read
+from gptviz.ui.widgets import addresses, capitalise_text, in_quotes, show_figure, theme
 from gptviz.ui.widgets.picking import pick
 
 from .does import CHOSEN
@@ -28,7 +28,7 @@ LISTED = 10
 OFTEN = 3
 
 
-def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:
+def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> PageResult:
     """The whole view of one of the `heads`."""
     if subject.kind.has_source:
         st.info(
@@ -48,13 +48,13 @@ def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:
         )
         how = text_to_read(subject, "the heads")
     asked = partial(ask_activity, subject, head.layer, "Observing the heads", **how)
-    at_queries = observed(asked())
-    at_keys = None if at_queries is None else observed(asked(side="key"))
+    at_queries = observe_units(asked())
+    at_keys = None if at_queries is None else observe_units(asked(side="key"))
     if at_queries is None or at_keys is None:
         return NOTHING
     number = head.index or 0
     sides = [_by_token(subject, one, number) for one in (at_queries, at_keys)]
-    st.markdown(_said(at_queries, head, sides))
+    st.markdown(_describe_activity(at_queries, head, sides))
     left, right = st.columns([3, 2], gap="large")
     with left:
         strips(subject, at_queries, number, PATTERN)
@@ -69,7 +69,7 @@ def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:
                 alt=f"{title}: {', '.join(values.axes[0].labels)}.",
             )
         st.caption("The mean over all places where the token stands.")
-    return Shown(
+    return PageResult(
         at_queries.labelled,
         asked().code(f"result.tokens({number})  # token and mean", asked(side="key").call),
         WHERE,
@@ -88,13 +88,13 @@ def _by_token(subject: Subject, activity: Activity, head: int) -> LabelledArray:
     )
 
 
-def _said(activity: Activity, head: Unit, sides: Sequence[LabelledArray]) -> str:
+def _describe_activity(activity: Activity, head: Unit, sides: Sequence[LabelledArray]) -> str:
     """What is seen, in a sentence."""
     query, key = (in_quotes(side.axes[0].labels[0]) for side in sides)
     mean, most = (brief(values[head.index or 0]) for values in (activity.effect, activity.largest))
     return (
-        f"**{capitalised(head.title)}** adds a vector of the mean length {mean} to the stream, of "
+        f"**{capitalise_text(head.title)}** adds a vector of the mean length {mean} to the stream, of "
         f"up to {most}, over "
-        f"{counted(activity.n_tokens, 'token')}. It adds most at {query}, and reads most from "
+        f"{format_count(activity.n_tokens, 'token')}. It adds most at {query}, and reads most from "
         f"{key}."
     )

@@ -11,7 +11,7 @@ import streamlit as st
 import torch
 
 from gptviz.components.token_strip import Token
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import next_token
 from gptviz.interp.reading.classification import judge
@@ -24,7 +24,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.guesses import guesses, logits_after
-from gptviz.ui.widgets import escaped, in_quotes, pressed
+from gptviz.ui.widgets import escape_markdown, in_quotes, press_button
 
 # Guesses on the map, and findings below it.
 SHOWN = 8
@@ -101,14 +101,14 @@ def shape_of(config: Config) -> str:
         none = "no blocks: a bigram"
     else:
         none = "no blocks"
-    heads = counted(config.n_head, "head")
+    heads = format_count(config.n_head, "head")
     if config.key_heads < config.n_head:
-        heads += f" over {counted(config.key_heads, 'key head')}"
+        heads += f" over {format_count(config.key_heads, 'key head')}"
     if stacks != "0":
         blocks = f"{stacks} block{'' if stacks == '1' else 's'} of {heads}"
     else:
         blocks = none
-    if windowed := sum(config.windowed(block) for block in range(config.n_layer)):
+    if windowed := sum(config.has_window(block) for block in range(config.n_layer)):
         if windowed == config.n_layer:
             which = "each"
         else:
@@ -157,7 +157,7 @@ def what_to_look_at(subject: Subject) -> None:
     is_quick = (
         effort(subject.lm.model, len(subject.seen), max(1, subject.lm.model.config.n_layer)) <= MOST
     )
-    if not is_quick and not pressed(
+    if not is_quick and not press_button(
         "Look for what stands out", key="scan", icon=":material/search:"
     ):
         return
@@ -166,7 +166,7 @@ def what_to_look_at(subject: Subject) -> None:
         query = {**frame.shared_state(), **dict(finding.query)}
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             frame.link(page, query=query)
-            st.markdown(escaped(finding.sentence), width="content")
+            st.markdown(escape_markdown(finding.sentence), width="content")
     if not asked.value:
         st.caption(
             "Nothing stands out: no head, layer or part is far from what is usual in this model."

@@ -23,7 +23,14 @@ from gptviz.ui.shell.subject import Subject, ask
 from gptviz.ui.views import held_out
 from gptviz.ui.views.files import download, read_in
 from gptviz.ui.views.texts import text_to_fit
-from gptviz.ui.widgets import addresses, capitalised, controls, escaped, show_figure, theme
+from gptviz.ui.widgets import (
+    addresses,
+    capitalise_text,
+    controls,
+    escape_markdown,
+    show_figure,
+    theme,
+)
 
 NAMES: dict[LensKind, str] = {
     "logit": "logit lens",
@@ -77,22 +84,22 @@ def _from_file(subject: Subject) -> LensChoice | None:
         "is run."
     )
 
-    def read(path: Path) -> None:
+    def read_file(path: Path) -> None:
         addresses.write(FILE, subject.lm.read_lens(path))
 
-    read_in("A file with a lens", "pt", read, key="file with a lens", help=hint)
-    addresses.takes(FILE, ANY)
+    read_in("A file with a lens", "pt", read_file, key="file with a lens", help=hint)
+    addresses.accept_values(FILE, ANY)
     if (name := st.query_params.get(FILE)) is None:
         return None
     try:
         kept_lens(subject.lm, name)
     except ValueError as error:
-        st.info(f"{escaped(str(error))}.")
+        st.info(f"{escape_markdown(str(error))}.")
         return None
     return LensChoice("jacobian", held_out.text_to_fit(subject.key), name)
 
 
-def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
+def find_lens(subject: Subject, chosen: LensChoice) -> FittedLens | None:
     """The fitted lens. While it is still being fitted, show how far that is and a way to stop it,
     and return None.
     """
@@ -104,7 +111,7 @@ def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
         work = 0.0
     return ask(
         subject.key.unedited, fitted.fitted_lens, f"{doing} the {NAMES[chosen.kind]}", **settings
-    ).followed("Fit the lens", work)
+    ).follow_value("Fit the lens", work)
 
 
 def take_home(subject: Subject, chosen: LensChoice) -> None:
@@ -121,13 +128,13 @@ def take_home(subject: Subject, chosen: LensChoice) -> None:
     if chosen.kept is None and subject.lm.model.config.n_layer > 1:
         download(
             "Download the lens",
-            f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt",
+            f"{names.possible_name(subject.key.name)}-{chosen.kind}-lens.pt",
             write,
             help=hint,
         )
 
 
-def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
+def show_measures(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
     """How near the guesses after each layer are to the model's own: of the logit lens, and of this
     one.
     """
@@ -139,7 +146,7 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
     shorts = [every[row].short for row in lens.at]
     st.markdown(
         f"**How well each layer foretells the model's guess: logit lens and {NAMES[kind]}**  \n"
-        f"{lens.compared(subject.lm.model, kind)} {lens.support}"
+        f"{lens.compare_lenses(subject.lm.model, kind)} {lens.support}"
     )
     for column, measure in zip(st.columns(2, gap="medium"), table.axes[1].labels, strict=True):
         values = table.values[:, table.axes[1].labels.index(measure)]
@@ -148,7 +155,7 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
             show_figure(
                 by_layer(lines, shorts, theme(), height=_HEIGHT),
                 key="lens KL" if measure == KL else "lens agreement",
-                alt=f"{capitalised(measure)}, after each layer, of the logit lens and of the "
+                alt=f"{capitalise_text(measure)}, after each layer, of the logit lens and of the "
                 f"{NAMES[kind]}.",
             )
     middle = len(shorts) // 2
@@ -159,7 +166,7 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
         f"{percent(agrees)} of the places; that "
         f"of the {NAMES[kind]} {brief(other)} nats, and {percent(also)}."
     )
-    if not kept.lasts(lens.name):
+    if not kept.is_kept(lens.name):
         st.caption(
             "This lens is in memory until the server ends. It is not in your folder: there was no "
             "room for it, or its file was removed."
@@ -175,7 +182,7 @@ def _measured_over(subject: Subject, chosen: LensChoice) -> str:
     return "the data held out of training"
 
 
-def about(kind: LensKind) -> str:
+def explain_lens(kind: LensKind) -> str:
     """What a fitted lens does before the head reads a row; empty for the logit lens."""
     said = {
         "jacobian": "Before that, each vector is multiplied with the mean effect that this layer "

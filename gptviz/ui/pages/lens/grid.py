@@ -12,7 +12,7 @@ from gptviz.components import lens_grid
 from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.lens_grid import LensCell
-from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.figures.reading.labels import labels as label_bars
 from gptviz.figures.reading.lens import rise_and_fall
 from gptviz.interp.reading.layers import ends_of_blocks, layers
@@ -21,15 +21,15 @@ from gptviz.interp.reading.lens import (
     MOST_LED,
     Course,
     Lens,
-    applied,
+    applied_norm,
     leaders,
-    settled,
+    settled_layers,
 )
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import reading
 from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
 from gptviz.ui.views.by_token import NONE
 from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.read import read_by
@@ -38,7 +38,7 @@ from gptviz.ui.widgets import (
     Try,
     addresses,
     controls,
-    escaped,
+    escape_markdown,
     in_quotes,
     show_figure,
     theme,
@@ -63,7 +63,7 @@ _PITCH = 22
 MOST_NAMED = 12
 
 
-def ask_lens(subject: Subject, chosen: LensChoice, blocks_only: bool) -> Asked[Lens]:
+def ask_lens(subject: Subject, chosen: LensChoice, blocks_only: bool) -> AskedAnalysis[Lens]:
     """The guesses after every layer, or only after every block, through the lens that is chosen."""
     length = len(read_by(subject).ids)
     last = MOST_POSITIONS if length > MOST_POSITIONS else None
@@ -109,7 +109,7 @@ def _is_deep(config: Config) -> bool:
     return config.n_layer > MOST_BLOCKS
 
 
-def grid(subject: Subject, asked: Asked[Lens]) -> bool:
+def grid(subject: Subject, asked: AskedAnalysis[Lens]) -> bool:
     """The grid; whether there is one: a damaged model has none."""
     lens = asked.value
     of = _text_of(asked)
@@ -117,11 +117,13 @@ def grid(subject: Subject, asked: Asked[Lens]) -> bool:
     try:
         packed = payload_of(asked, of, subject.key.title, command)
     except ValueError as error:
-        st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
+        st.error(
+            escape_markdown(f"{subject.key.name}: {error}. Choose another model or step above.")
+        )
         return False
 
     def give(value: object) -> None:
-        cell = lens_grid.opened(value, of, len(lens.layers), len(lens.positions))
+        cell = lens_grid.read_click(value, of, len(lens.layers), len(lens.positions))
         if cell is not None:
             visit.remember(OPENED, (of, cell))
 
@@ -130,7 +132,7 @@ def grid(subject: Subject, asked: Asked[Lens]) -> bool:
     return True
 
 
-def _text_of(asked: Asked[Lens]) -> str:
+def _text_of(asked: AskedAnalysis[Lens]) -> str:
     """Tells one text and model from another. The steps of one training are one: what is chosen
     stays while they are played.
     """
@@ -138,7 +140,7 @@ def _text_of(asked: Asked[Lens]) -> str:
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def payload_of(asked: Asked[Lens], of: str, title: str, command: ViewCommand) -> bytes:
+def payload_of(asked: AskedAnalysis[Lens], of: str, title: str, command: ViewCommand) -> bytes:
     lm = language_model(asked.key)
     return lens_grid.payload(
         asked.value,
@@ -163,7 +165,7 @@ def where_the_answer_comes_from(subject: Subject, lens: Lens) -> str:
     """
     if not _can_be_read(lens):
         return ""
-    layer = int(settled(lens)[-1])
+    layer = int(settled_layers(lens)[-1])
     token = int(lens.top[-1, -1, 0])
     share = percent(float(lens.probability[-1, -1, 0]))
     name = in_quotes(subject.lm.tokenizer.label(token))
@@ -188,21 +190,21 @@ def about_rows(subject: Subject, lens: Lens) -> str:
     cut = ""
     if lens.positions.start:
         cut = (
-            f"The model reads all {counted(lens.positions.stop, 'token')}; the last "
+            f"The model reads all {format_count(lens.positions.stop, 'token')}; the last "
             f"{len(lens.positions):,} are shown. "
         )
     return (
-        f"{cut}{applied(subject.lm.model.config)} The last row is the model's own guess: its "
+        f"{cut}{applied_norm(subject.lm.model.config)} The last row is the model's own guess: its "
         f"logits agree {exact}."
     )
 
 
-def opened(asked: Asked[Lens]) -> LensCell:
+def opened_cell(asked: AskedAnalysis[Lens]) -> LensCell:
     """The cell that was opened: in the grid, or by the link; else the last one, the model's own
     guess after the whole text.
     """
     lens = asked.value
-    kept = visit.remembered(OPENED)
+    kept = visit.remembered_value(OPENED)
     if kept is not None and kept[0] == _text_of(asked):
         cell: LensCell = kept[1]
         return cell
@@ -211,7 +213,10 @@ def opened(asked: Asked[Lens]) -> LensCell:
         return end
     query = st.query_params
     names = [layer.name for layer in lens.layers]
-    return lens_grid.asked(query.get("layer"), query.get("position"), names, lens.positions) or end
+    return (
+        lens_grid.read_address(query.get("layer"), query.get("position"), names, lens.positions)
+        or end
+    )
 
 
 def follow(subject: Subject, lens: Lens, cell: LensCell) -> int | None:
@@ -278,7 +283,7 @@ def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> N
             ),
             key="lens cell lines",
             alt=f"The probabilities of {', '.join(names[:5])} after each of "
-            f"{counted(len(lens.layers), 'layer')}.",
+            f"{format_count(len(lens.layers), 'layer')}.",
         )
 
 
@@ -302,11 +307,11 @@ def _said_of_lines(lens: Lens, cell: LensCell, label: Callable[[int], str]) -> s
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def course_of(asked: Asked[Lens], cell: LensCell, follow: int | None) -> Course:
+def course_of(asked: AskedAnalysis[Lens], cell: LensCell, follow: int | None) -> Course:
     return reading.course(language_model(asked.key), asked.value, cell.layer, cell.index, follow)
 
 
-def code_of_cell(asked: Asked[Lens], cell: LensCell, follow: int | None) -> str:
+def code_of_cell(asked: AskedAnalysis[Lens], cell: LensCell, follow: int | None) -> str:
     """The lines of `gptviz` that follow the likeliest tokens of a cell, and the token `follow`,
     through all layers.
     """
@@ -320,7 +325,7 @@ def tries(subject: Subject, lens: Lens) -> list[Try]:
     """The suggestions for this model and text; every sentence is computed from the lens."""
     if not _can_be_read(lens):
         return []
-    offers = [_lost(subject, lens), _late(subject, lens), _right(lens)]
+    offers = [_lost_guess(subject, lens), _latest_guess(subject, lens), _right_share(lens)]
     return [*known_offers(subject, lens_state()), *(offer for offer in offers if offer is not None)]
 
 
@@ -328,18 +333,18 @@ def lens_state(**asked: Any) -> dict[str, ViewCommand]:
     """The state (as a `Try` sets it) in which the grid is asked for `layer` and `position`,
     `colour` or `words`.
     """
-    return {ASKED: ViewCommand.to(asked)}
+    return {ASKED: ViewCommand.new_command(asked)}
 
 
 def _cell_state(lens: Lens, layer: int, index: int) -> dict[str, ViewCommand]:
     return lens_state(layer=lens.layers[layer].name, position=lens.positions[index])
 
 
-def _late(subject: Subject, lens: Lens) -> Try | None:
+def _latest_guess(subject: Subject, lens: Lens) -> Try | None:
     """The guess that is decided latest, the surest of them, if that is not the last one; none if
     all are decided late.
     """
-    when = settled(lens)
+    when = settled_layers(lens)
     if len(lens.layers) < 3:
         return None
     sure = np.where(when == when.max(), lens.probability[-1, :, 0], -1)
@@ -358,7 +363,7 @@ def _late(subject: Subject, lens: Lens) -> Try | None:
     return Try("A late decision", notice, _cell_state(lens, int(when[index]), index))
 
 
-def _lost(subject: Subject, lens: Lens) -> Try | None:
+def _lost_guess(subject: Subject, lens: Lens) -> Try | None:
     """A place where an earlier layer had the true token on top, and the model did not end with
     it.
     """
@@ -379,7 +384,7 @@ def _lost(subject: Subject, lens: Lens) -> Try | None:
     return Try("Right, then changed", notice, _cell_state(lens, layer, index))
 
 
-def _right(lens: Lens) -> Try | None:
+def _right_share(lens: Lens) -> Try | None:
     """In how much of the text each end of the model has the true token on top."""
     known = lens.rank[-1] > 0
     if not known.any():

@@ -13,7 +13,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.swaps import SwapEdit
 from gptviz.interp.reading.fitted_lens import FittedLens
 from gptviz.interp.reading.lens import Lens
-from gptviz.ui.shell.subject import Asked, Subject, edits
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, edits
 from gptviz.ui.views.by_token import NONE
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import in_quotes
@@ -69,7 +69,7 @@ def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None)
     )
 
 
-def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> None:
+def say(subject: Subject, asked: AskedAnalysis[Lens], lens: Lens, cell: LensCell) -> None:
     """What the swap after this layer makes of the final guess at this position, in a sentence."""
     if (made := present(subject, lens.layers[cell.layer].name)) is None:
         return
@@ -82,7 +82,7 @@ def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> Non
         for each in (without, lens)
     )
     stays = without.top[-1, cell.index, 0] == lens.top[-1, cell.index, 0]
-    what = made.titled(lambda token: in_quotes(label(token)))
+    what = made.title_with(lambda token: in_quotes(label(token)))
     before = "" if then == now else f"; without it, it is {then}"
     if stays:
         change = f"stays {now}{before}"

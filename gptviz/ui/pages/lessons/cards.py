@@ -6,7 +6,7 @@ from html import escape
 
 import streamlit as st
 
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import format_count
 from gptviz.lessons.lesson import LEVELS, Lesson
 from gptviz.lessons.library import PERIOD, own_folder
 from gptviz.runs import checkpoints
@@ -14,8 +14,8 @@ from gptviz.ui.menu import PAGES
 from gptviz.ui.records.lessons import PAGE
 from gptviz.ui.shell.around import lesson as shell
 from gptviz.ui.shell.around.take_home import take_lesson_home
-from gptviz.ui.widgets import escaped
-from gptviz.ui.widgets.details import folded
+from gptviz.ui.widgets import escape_markdown
+from gptviz.ui.widgets.details import folded_part
 
 HOW = f"""A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a
 step, a block `page` opens a page in a given state (`open` is the name in the page's address, and each other line is what the
@@ -78,7 +78,7 @@ def show() -> None:
         )
     with st.container(horizontal=True, key="cards-lessons"):
         for number, lesson in enumerate(library.lessons.values(), 1):
-            begun = shell.begun(lesson)
+            begun = shell.begin_lesson(lesson)
             opens = lesson.steps[0].page
             with st.container(border=True, height="stretch", gap="xsmall"):
                 with st.container(horizontal=True, gap="small", key=f"lesson-{lesson.name}"):
@@ -91,10 +91,10 @@ def show() -> None:
                     level = f"{lesson.level.capitalize()}, "
                 else:
                     level = ""
-                steps = counted(len(lesson.steps), "step")
+                steps = format_count(len(lesson.steps), "step")
                 st.caption(
                     f"{level}{lesson.minutes} minutes, {steps}, with the model "
-                    f"{escaped(lesson.model)}."
+                    f"{escape_markdown(lesson.model)}."
                 )
                 if begun.done:
                     st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
@@ -102,21 +102,21 @@ def show() -> None:
                     take_lesson_home(lesson.name, key=f"take home {lesson.name}")
                 else:
                     st.caption(
-                        f"The model {escaped(lesson.model)} is not on this machine: this lesson "
+                        f"The model {escape_markdown(lesson.model)} is not on this machine: this lesson "
                         "needs it."
                     )
     for why in library.faults.values():
-        st.error(escaped(why))
-    if fold := folded("Write a lesson of your own", key="write a lesson"):
+        st.error(escape_markdown(why))
+    if fold := folded_part("Write a lesson of your own", key="write a lesson"):
         fold.markdown(HOW)
         fold.code(EXAMPLE, language="markdown")
-        fold.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
+        fold.caption(f"Your lessons are read from the folder {escape_markdown(str(own_folder()))}.")
 
 
 def _begin(number: int, lesson: Lesson) -> str:
     """The link that begins a lesson, and a tick that the browser shows once it is done there."""
     tick = f'<span class="lesson-tick done-{lesson.name}" role="img" aria-label="done"> ✓</span>'
-    address = escape(shell.begun(lesson).address)
+    address = escape(shell.begin_lesson(lesson).address)
     return (
         f'<a class="lesson-begin" target="_self" href="{address}">{number} '
         f"{escape(lesson.title)}</a>{tick}"

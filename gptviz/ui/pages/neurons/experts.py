@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.figures.units import experts as figures
 from gptviz.interp.reading import experts
 from gptviz.interp.units.unit import Unit
@@ -37,7 +37,7 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
 
     # which block and which expert
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        block = controls.whole(
+        block = controls.whole_number(
             "Block",
             0,
             config.n_layer - 1,
@@ -46,7 +46,7 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
             help="The block whose experts are looked at.",
         )
         busiest = int(shares.values[block, : config.n_expert].argmax())
-        expert = controls.whole(
+        expert = controls.whole_number(
             "Expert",
             0,
             len(names) - 1,
@@ -61,7 +61,7 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
             key="expert off",
             on_click=edits.set_to,
             args=(unit.name,),
-            disabled=unit.name in edits.asked(),
+            disabled=unit.name in edits.asked_edits(),
             help="On every page, until you take the edit away beside the model: what this expert "
             "adds is left out, and the "
             "weights of the others stay as they are.",
@@ -103,7 +103,7 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
         )
         even = experts.even_load(config)
         st.caption(
-            f"How often each expert is chosen, over {counted(len(subject.seen), 'token')}: if all "
+            f"How often each expert is chosen, over {format_count(len(subject.seen), 'token')}: if all "
             "were chosen alike, each would "
             f"have {percent(even)} of them ({config.n_active} of {config.n_expert}). Switch one "
             "off, and see on "
@@ -116,13 +116,13 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
         )
         show_table(
             pd.DataFrame(
-                experts.taken(weights, block, expert),
+                experts.tokens_of_expert(weights, block, expert),
                 columns=["token", "chosen", "in the text", "mean weight"],
             ),
             hide_index=True,
             height=240,
             column_config={"mean weight": st.column_config.NumberColumn(format="%.3f")},
         )
-    imported = "from gptviz.interp.reading.experts import load, taken"
-    called = f"taken(result, block={block}, expert={expert})"
+    imported = "from gptviz.interp.reading.experts import load, tokens_of_expert"
+    called = f"tokens_of_expert(result, block={block}, expert={expert})"
     return lambda: shares, asked.code(imported, "", called, "load(result)  # [block, expert]")

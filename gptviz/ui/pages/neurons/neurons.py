@@ -8,7 +8,7 @@ import streamlit as st
 from gptviz.figures.kit.format import brief, percent
 from gptviz.interp.units.activity import Activity
 from gptviz.interp.units.unit import Unit
-from gptviz.ui.shell.subject import Asked, Subject
+from gptviz.ui.shell.subject import AskedAnalysis, Subject
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS, ask_set, settable
 from gptviz.ui.views.where_most import ask_activity, largest_size, text_to_read
 from gptviz.ui.widgets import Try, controls, in_quotes
@@ -32,12 +32,12 @@ def view(subject: Subject) -> str:
     return controls.select("View", list(ABOUT), key="view", help=hint, segmented=True)
 
 
-def ask_neurons(subject: Subject) -> tuple[Asked[Activity], str]:
+def ask_neurons(subject: Subject) -> tuple[AskedAnalysis[Activity], str]:
     """The controls of what is read, of the block, and of what its neurons are ranked by (`by`)."""
     config = subject.lm.model.config
     with st.container(horizontal=True, vertical_alignment="bottom"):
         how = text_to_read(subject, "the neurons")
-        block = controls.whole(
+        block = controls.whole_number(
             "Block",
             0,
             config.n_layer - 1,

@@ -16,18 +16,18 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.components.sampling_ledger import address, payload, sampling_ledger
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.interp.reading.guessing import Played, bits_of_guesses, guesses_of_chance, play
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.model import RUNGS
 from gptviz.runs import checkpoints
-from gptviz.settings.address_values import Values, whole
-from gptviz.text import visible
+from gptviz.settings.address_values import Values, whole_number
+from gptviz.text import visible_form
 from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, model_key
-from gptviz.ui.widgets import addresses, controls, escaped, jobs
+from gptviz.ui.widgets import addresses, controls, escape_markdown, jobs
 from gptviz.ui.widgets.tables import show_table
 
 # In the address: whether the reader plays, the number of the text, and the guesses.
@@ -56,7 +56,7 @@ def switch() -> bool:
     )
 
 
-def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> Shown:
+def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> PageResult:
     """The game as far as it has come, and at its end the comparison.
 
     Args:
@@ -64,10 +64,12 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> Show
         reads: the container for the text.
         plays: the container for the field that the reader guesses in.
     """
-    number = controls.linked(TEXT, int, 0, values=whole(0, PASSAGES - 1), instead="text 0")
+    number = controls.linked_choice(
+        TEXT, int, 0, values=whole_number(0, PASSAGES - 1), instead="text 0"
+    )
     before, true = passage(number)
     values = Values("the guesses of a game", lambda moves: len(moves) <= CHANCE * GUESSED)
-    moves = controls.linked(
+    moves = controls.linked_choice(
         GUESSES,
         lambda asked: asked if by_token(asked, true) else "",
         "",
@@ -101,7 +103,7 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> Show
         _table(subject, number, over)
     if over and rival:
         _bars(*rival, number, before, true, len(over) - 1)
-    return Shown(None, code(rival[0], number) if rival else None, VIEW)
+    return PageResult(None, code(rival[0], number) if rival else None, VIEW)
 
 
 def by_token(moves: str, true: str) -> list[str]:
@@ -139,7 +141,10 @@ def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
         instead = f"; {PLAYERS[-1]} plays in its place"
     else:
         instead = ""
-    st.info(escaped(f"{subject.key.title} does not play: {own}{instead}."), icon=":material/info:")
+    st.info(
+        escape_markdown(f"{subject.key.title} does not play: {own}{instead}."),
+        icon=":material/info:",
+    )
     if isinstance(played, str):
         return None
     return (other, played)
@@ -176,17 +181,21 @@ def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None
     shares = None if rival is None else probabilities(rival[1].logits)  # [T, vocab_size]
 
     def chip(at: int) -> Token:
-        note = f"you: {_guesses(taken(over[at]))}"
+        note = f"you: {_guesses(guess_count(over[at]))}"
         mark = over[at] == true[at]
         if rival is None or shares is None:
-            return Token(visible(true[at]), note=note, mark=mark)
+            return Token(visible_form(true[at]), note=note, mark=mark)
         note += f"; {rival[0].title}: {_guesses(rival[1].guesses[at])}"
         likely = tuple(
-            (visible(CHARACTERS[i]), float(shares[at, i]))
+            (visible_form(CHARACTERS[i]), float(shares[at, i]))
             for i in (-shares[at]).argsort(kind="stable")[:LIKELY]
         )
         return Token(
-            visible(true[at]), float(shares[at, CHARACTERS.index(true[at])]), likely, note, mark
+            visible_form(true[at]),
+            float(shares[at, CHARACTERS.index(true[at])]),
+            likely,
+            note,
+            mark,
         )
 
     token_strip(
@@ -205,7 +214,7 @@ def _guesses(count: float) -> str:
     return f"{count:g} guesses"
 
 
-def taken(guesses: str) -> float:
+def guess_count(guesses: str) -> float:
     """How many guesses a token took; one that was given up counts as if the other characters were
     tried in a random order.
     """
@@ -241,15 +250,17 @@ def _end(subject: Subject, number: int) -> None:
 def _guess_box(moves: str, wrong: str, place: int) -> None:
     def take(move: str) -> None:
         if move in wrong:
-            st.session_state[REFUSED] = f"You have guessed {_quoted(move)} for this token already."
+            st.session_state[REFUSED] = (
+                f"You have guessed {_quote_character(move)} for this token already."
+            )
         elif move not in CHARACTERS:
             st.session_state[REFUSED] = (
-                f"{_quoted(move)} does not occur in this text: it does not count as a guess."
+                f"{_quote_character(move)} does not occur in this text: it does not count as a guess."
             )
         else:
             addresses.write(GUESSES, moves + move)
 
-    def typed() -> None:
+    def take_guess() -> None:
         move = st.session_state[BOX]
         st.session_state[BOX] = ""
         if move:
@@ -261,7 +272,7 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
         max_chars=1,
         placeholder="one character, then Enter",
         autocomplete="off",
-        on_change=typed,
+        on_change=take_guess,
         help="Every character is a token, a space and a line break too. A capital letter is "
         "another token than the small one: "
         "mind that the keyboard of a phone may begin with a capital.",
@@ -277,7 +288,7 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
             type="tertiary",
         )
     if wrong:
-        tried = f" Wrong so far: {' '.join(map(_quoted, wrong))}."
+        tried = f" Wrong so far: {' '.join(map(_quote_character, wrong))}."
     else:
         tried = ""
     st.markdown(f"**Token {place + 1} of {GUESSED}.**{tried}")
@@ -285,8 +296,8 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
         st.warning(refused)
 
 
-def _quoted(character: str) -> str:
-    return f"“{escaped(visible(character))}”"
+def _quote_character(character: str) -> str:
+    return f"“{escape_markdown(visible_form(character))}”"
 
 
 def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
@@ -294,17 +305,17 @@ def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | N
     at = len(over) - 1
     gave_up = over[at].endswith(GIVE_UP)
     if gave_up:
-        you = f"You gave up, which counts as {taken(over[at]):g} guesses"
+        you = f"You gave up, which counts as {guess_count(over[at]):g} guesses"
     else:
         you = f"You needed {_guesses(len(over[at]))}"
     model = ""
     if rival is not None:
         key, its = rival
         model = (
-            f"; {escaped(key.title)} needed {_guesses(its.guesses[at])}, and gave it "
+            f"; {escape_markdown(key.title)} needed {_guesses(its.guesses[at])}, and gave it "
             f"{percent(2 ** -its.surprise[at])}"
         )
-    st.info(f"It was {_quoted(true[at])}. {you}{model}.")
+    st.info(f"It was {_quote_character(true[at])}. {you}{model}.")
 
 
 def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
@@ -328,7 +339,7 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
         else:
             title = key.title
         rows[title] = (float(played.guesses.mean()), played.bits, float(played.surprise.mean()))
-    mean = float(np.mean([taken(guesses) for guesses in over]))
+    mean = float(np.mean([guess_count(guesses) for guesses in over]))
     yours = bits_of_guesses(mean, CHANCE)
     chance = (
         guesses_of_chance(CHANCE),
@@ -337,7 +348,7 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     )
     ranked = dict(sorted(rows.items(), key=lambda row: row[1][1]))
     better = sum(bits > yours for _, bits, _ in rows.values())
-    models = counted(len(rows), "model")
+    models = format_count(len(rows), "model")
     if better:
         beside = f", fewer than {better} of {models}"
     elif rows:
@@ -378,17 +389,17 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
         "sure they were: the mean of −log2 of the probability of the true token."
     )
     if left_out:
-        st.caption(f"Not in the table: {escaped(' '.join(left_out))}")
+        st.caption(f"Not in the table: {escape_markdown(' '.join(left_out))}")
 
 
 def _bars(key: ModelKey, its: Played, number: int, before: str, true: str, at: int) -> None:
     """The probabilities of the model for the token guessed last."""
     st.markdown(
-        f"**Before {_quoted(true[at])}, {escaped(key.title)} gave each token this probability**"
+        f"**Before {_quote_character(true[at])}, {escape_markdown(key.title)} gave each token this probability**"
     )
     data = payload(
         its.logits[at],
-        [visible(one) for one in CHARACTERS],
+        [visible_form(one) for one in CHARACTERS],
         about=(key, number, at),
         title=f"{key.title}, token {at + 1} of text {number}",
         prompt=before + true[:at],

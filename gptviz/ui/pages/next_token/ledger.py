@@ -16,14 +16,14 @@ from gptviz.generate.sampling import ledger as stages
 from gptviz.interp.changing.before_after import rounding
 from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.reading.next_token import perplexity, probabilities
-from gptviz.model.precision import rounds, said
+from gptviz.model.precision import describe_types, rounds
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.views.how_written import say_how_written
 from gptviz.ui.views.text_position import END
 from gptviz.ui.views.vocabulary import labels
-from gptviz.ui.widgets import Try, addresses, escaped, in_quotes, jobs
+from gptviz.ui.widgets import Try, addresses, escape_markdown, in_quotes, jobs
 from gptviz.ui.widgets.sampling import PLAIN
 
 from .guessing import PLAYS, VIEW
@@ -46,7 +46,9 @@ def ledger(subject: Subject, position: int) -> None:
     try:
         data = ledger_of(subject.key, subject.prompt, subject.seen, position, gone, command)
     except ValueError as error:
-        st.error(escaped(f"{subject.key.name}: {error}. Choose another model or step above."))
+        st.error(
+            escape_markdown(f"{subject.key.name}: {error}. Choose another model or step above.")
+        )
         return
     ids = subject.encoding.ids[: gone + position + 1]
     addresses.takes_all(address(data.vocab_size, draws=True))
@@ -141,7 +143,7 @@ def say_rounding(subject: Subject, position: int) -> None:
         return
     divergence, logit = moved
     st.caption(
-        f"Weights: {said(lm.model)}. With exact products of the same weights this guess would "
+        f"Weights: {describe_types(lm.model)}. With exact products of the same weights this guess would "
         f"differ by {brief(divergence)} nats "
         f"(Kullback–Leibler divergence: 0 is no difference), and a logit by {brief(logit)} at most."
     )
@@ -242,4 +244,4 @@ def ledger_state(**choices: float) -> dict[str, Any]:
     """The state that sets the ledger to these choices, and all else so that it leaves the
     probabilities unchanged.
     """
-    return {COMMAND: ViewCommand.to(PLAIN | choices)}
+    return {COMMAND: ViewCommand.new_command(PLAIN | choices)}

@@ -25,9 +25,9 @@ from gptviz.runs import checkpoints, import_job, manage
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import LONGEST
 from gptviz.runs.import_job import ImportJob
-from gptviz.ui.shell.subject.model_list import imported
+from gptviz.ui.shell.subject.model_list import describe_import
 from gptviz.ui.views.open_in import links, open_in
-from gptviz.ui.widgets import escaped, pressed
+from gptviz.ui.widgets import escape_markdown, press_button
 
 SECONDS = 0.4  # that reading may take before the page shows what it has
 FIRST_SHOWN = 12
@@ -53,7 +53,10 @@ class ImportedModel:
         """Its family, its licence and its size, in a line."""
         count = self.card.values.get("parameters")
         return ", ".join(
-            [*imported(self.card), *([f"{count:,} parameters"] if isinstance(count, int) else [])]
+            [
+                *describe_import(self.card),
+                *([f"{count:,} parameters"] if isinstance(count, int) else []),
+            ]
         )
 
     @property
@@ -68,14 +71,16 @@ class ImportedModel:
 
 def progress() -> None:
     """How far the import is that was begun last, on this page or another one."""
-    now = import_job.current()
+    now = import_job.current_import()
     if st.session_state.pop(_ENDED, False) and now is not None:
         done = now.value is not None
         st.toast(
-            f"{escaped(now.title)} is open." if done else f"{escaped(now.title)} was not opened."
+            f"{escape_markdown(now.title)} is open."
+            if done
+            else f"{escape_markdown(now.title)} was not opened."
         )
     if failed := st.session_state.pop(_FAILED, None):
-        st.error(escaped(failed))
+        st.error(escape_markdown(failed))
     if now is None:
         return
     with st.container(border=True):
@@ -85,25 +90,27 @@ def progress() -> None:
             if (made := now.value) is not None:
                 name = made.folder.name
                 st.success(
-                    f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} "
+                    f"{escape_markdown(name)} is open: {escape_markdown(made.family)}, {made.parameters:,} "
                     "parameters. Every tensor of its files "
                     "has found its place, and none is missing.",
                     icon=":material/check:",
                 )
                 for note in made.notes:
-                    st.caption(escaped(note))
+                    st.caption(escape_markdown(note))
                 with st.container(horizontal=True):
                     links(name)
             elif now.state == "stopped":
                 st.info(
-                    f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is "
+                    f"{escape_markdown(now.title)} was stopped. Nothing was imported; what has arrived is "
                     "kept, and the next time goes "
                     "on there.",
                     icon=":material/stop:",
                 )
             else:
-                st.error(escaped(now.problem))
-            if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
+                st.error(escape_markdown(now.problem))
+            if press_button(
+                "Close", key="close the import", type="tertiary", icon=":material/close:"
+            ):
                 import_job.dismiss()
                 st.rerun()
 
@@ -112,7 +119,7 @@ def going_on(now: ImportJob, key: str) -> None:
     """How far an import is, and a way to stop it; `key` tells the places where this stands
     apart.
     """
-    name = escaped(now.title)
+    name = escape_markdown(now.title)
     far = now.progress
     if now.is_stopping:
         st.progress(far.share, f"Stopping {name}")
@@ -127,7 +134,7 @@ def going_on(now: ImportJob, key: str) -> None:
             far.share,
             f"Opening {name}: {far.done} of {far.of} tensors are read and compared with its config",
         )
-    if pressed(
+    if press_button(
         "Stop",
         key=f"stop the import: {key}",
         icon=":material/stop:",
@@ -147,7 +154,7 @@ def note_the_end() -> None:
 
 def free_memory() -> str:
     """How much memory is free, in a sentence."""
-    return f"{in_bytes(memory.available('cpu'))} of memory are free on this machine."
+    return f"{in_bytes(memory.free_bytes('cpu'))} of memory are free on this machine."
 
 
 def models_here() -> list[Place]:
@@ -167,11 +174,11 @@ def summaries(places: Sequence[Place], seconds: float = 0.0) -> dict[Place, Summ
     """The summaries of these models: of all that were read before, and of as many others as can be
     read in `seconds`.
     """
-    read = _read()
+    read = _read_summaries()
     end = time.monotonic() + seconds
     known = {}
     for place in places:
-        key = place.path, _changed(place.path)
+        key = place.path, _change_time(place.path)
         if key not in read and time.monotonic() < end:
             if len(read) >= 10 * stores.MOST_MODELS:
                 read.clear()
@@ -182,12 +189,12 @@ def summaries(places: Sequence[Place], seconds: float = 0.0) -> dict[Place, Summ
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def _read() -> dict[tuple[Path, int], Summary]:
+def _read_summaries() -> dict[tuple[Path, int], Summary]:
     """The summaries read so far, by path and time of the last change, for all sessions."""
     return {}
 
 
-def _changed(path: Path) -> int:
+def _change_time(path: Path) -> int:
     try:
         return (path / "config.json" if path.is_dir() else path).stat().st_mtime_ns
     except OSError:
@@ -207,12 +214,12 @@ def on_this_machine() -> None:
         )
         return
     for store in of_programs:
-        listed(store)
+        list_models(store)
 
 
-def listed(store: Store) -> None:
+def list_models(store: Store) -> None:
     """The models of a store, a card each: first those that open, the smallest of them first."""
-    st.markdown(f"**{escaped(store.title)}**", help=escaped(f"In {store.path}"))
+    st.markdown(f"**{escape_markdown(store.title)}**", help=escape_markdown(f"In {store.path}"))
     key = f"{store.title} {store.path}"
     known = summaries(store.models)
     opened = names_by_place()
@@ -283,22 +290,25 @@ def card(
         where: tells two cards of one model on a page apart.
     """
     with st.container(border=True, gap="xsmall"):
-        st.markdown(f"**{escaped(place.name)}**")
+        st.markdown(f"**{escape_markdown(place.name)}**")
         if about is None:
             st.caption("It was not read yet.")
             return
         if said := line(about):
-            st.caption(escaped(said))
+            st.caption(escape_markdown(said))
         key = f"{place.store} {place.name} {where}"
-        now = import_job.current()
+        now = import_job.current_import()
         if now is not None and now.is_active and now.given == place.given:
             going_on(now, key)
         elif name := opened.get(str(place.path.resolve())):
             open_in(name, key=f"{key}: open in")
         elif trouble := problem(about):
-            st.caption(f":material/block: {escaped(trouble)}")
-        elif pressed(
-            "Open", key=f"open {key}", icon=":material/folder_open:", help=escaped(str(place.path))
+            st.caption(f":material/block: {escape_markdown(trouble)}")
+        elif press_button(
+            "Open",
+            key=f"open {key}",
+            icon=":material/folder_open:",
+            help=escape_markdown(str(place.path)),
         ):
             # Ollama and the cache of the hub name files by hashes: a path there does not tell the
             # model's name.
@@ -360,7 +370,7 @@ def opened_before() -> None:
     # A line on the model that the last click removed or brought back.
     if done := st.session_state.pop(_DONE, None):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.info(escaped(done), width="stretch")
+            st.info(escape_markdown(done), width="stretch")
             if token := st.session_state.pop(_TOKEN, None):
                 st.button(
                     "Undo",
@@ -376,10 +386,10 @@ def opened_before() -> None:
     with cards("opened before"):
         for model in models:
             with st.container(border=True, gap="xsmall"):
-                st.markdown(f"**{escaped(model.name)}**")
-                st.caption(escaped(model.line))
+                st.markdown(f"**{escape_markdown(model.name)}**")
+                st.caption(escape_markdown(model.line))
                 for note in model.notes:
-                    st.caption(escaped(note))
+                    st.caption(escape_markdown(note))
                 with st.container(horizontal=True):
                     open_in(model.name)
                     hint = (
@@ -414,4 +424,4 @@ def _remove(name: str) -> None:
 
 models_inside = st.cache_data(
     ttl=20, show_spinner="Looking for models in the folder", max_entries=8
-)(stores.inside)
+)(stores.store_inside)

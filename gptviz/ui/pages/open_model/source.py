@@ -17,7 +17,7 @@ from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
-from gptviz.model.costs.memory_needed import needed
+from gptviz.model.costs.memory_needed import memory_needed
 from gptviz.model.precision import STORED
 from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
@@ -28,10 +28,10 @@ from gptviz.pretrained.sources.mapped import Examined
 from gptviz.pretrained.sources.source import number_bytes
 from gptviz.runs import checkpoints, imports, peft_adapters, sharing, zips
 from gptviz.ui.views.open_in import links
-from gptviz.ui.widgets import Try, controls, escaped, pressed
+from gptviz.ui.widgets import Try, controls, escape_markdown, press_button
 from gptviz.ui.widgets.tables import show_table
 
-from .here import begin, card, line, listed, models_inside, names_by_place, problem, read_more
+from .here import begin, card, line, list_models, models_inside, names_by_place, problem, read_more
 
 CODE = """import gptviz
 
@@ -93,7 +93,7 @@ def look_at(given: str) -> None:
         _on_hub(given)
     else:
         st.error(
-            f"There is nothing at {escaped(given)}, and a name on the hub looks different: "
+            f"There is nothing at {escape_markdown(given)}, and a name on the hub looks different: "
             "owner/name."
         )
 
@@ -108,7 +108,7 @@ def _local(path: Path) -> None:
         return
     if peft.is_adapter(path):
         try:
-            base = checkpoints.name_of(peft_adapters.base_named(peft.read(path).base))
+            base = checkpoints.name_of(peft_adapters.base_named(peft.read_adapter(path).base))
             _card(
                 str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", ""
             )
@@ -118,45 +118,47 @@ def _local(path: Path) -> None:
     if path.is_dir() and not (path / "config.json").exists():
         inside = models_inside(path)
         if not inside.models:
-            st.warning(f"No model was found in {escaped(str(path))}, nor in the folders below it.")
+            st.warning(
+                f"No model was found in {escape_markdown(str(path))}, nor in the folders below it."
+            )
         else:
             read_more(inside.models)
-            listed(inside)
+            list_models(inside)
         return
-    if not (path.is_file() and mapped(path)):
+    if not (path.is_file() and needs_mapping(path)):
         card(Place("", path.name, path, str(path)), stores.summary(path), names_by_place(), "asked")
 
 
 def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:
     with st.container(border=True, gap="xsmall"):
-        st.markdown(f"**{escaped(given)}**")
-        st.caption(escaped(said))
+        st.markdown(f"**{escape_markdown(given)}**")
+        st.caption(escape_markdown(said))
         if trouble:
-            st.caption(f":material/block: {escaped(trouble)}")
-        elif pressed(
+            st.caption(f":material/block: {escape_markdown(trouble)}")
+        elif press_button(
             label, key="open what was asked for", icon=":material/download:", type="primary"
         ):
             begin(given)
 
 
-def mapped(path: Path) -> bool:
+def needs_mapping(path: Path) -> bool:
     """Whether this file needs a mapping; if so, show its draft, how it compares with the tensors,
     and a button to open it.
     """
     try:
-        examined = _examined(path, path.stat().st_mtime_ns, None)
+        examined = _examine_file(path, path.stat().st_mtime_ns, None)
     except (checkpoints.CheckpointError, OSError):
         return False  # the card of the file says what is wrong with it
     if examined is None or examined.draft is None:
         return False
     st.markdown(
-        f"{escaped(path.name)} holds {len(examined.shapes):,} kinds of tensor and does not say "
+        f"{escape_markdown(path.name)} holds {len(examined.shapes):,} kinds of tensor and does not say "
         "what model they are of. This is "
         "a draft of a **mapping**, made from their names and shapes: which tensor is which, and "
         "what shapes do not tell."
     )
     for sentence in examined.draft.assumed:
-        st.caption(f"Assumed: {escaped(sentence)}")
+        st.caption(f"Assumed: {escape_markdown(sentence)}")
     typed = st.text_area(
         "Mapping",
         json.dumps(examined.draft.as_json(), indent=2, ensure_ascii=False),
@@ -166,23 +168,23 @@ def mapped(path: Path) -> bool:
         help="JSON. Fields that are null have to be filled in: shapes do not tell them. {} stands "
         "for the number of a block.",
     )
-    _compared(path, typed or "")
+    _compare_tensors(path, typed or "")
     return True
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the names of its tensors")
-def _examined(path: Path, written: int, mapping: str | None) -> Examined | None:
-    return imports.examined(
+def _examine_file(path: Path, written: int, mapping: str | None) -> Examined | None:
+    return imports.examine_tensors(
         str(path), None if mapping is None else {"mapping": json.loads(mapping)}
     )
 
 
-def _compared(path: Path, typed: str) -> None:
+def _compare_tensors(path: Path, typed: str) -> None:
     try:
         mapping: Any = parse_json(typed, MOST_VALUES)
-        examined = _examined(path, path.stat().st_mtime_ns, json.dumps(mapping))
+        examined = _examine_file(path, path.stat().st_mtime_ns, json.dumps(mapping))
     except (ValueError, OSError) as error:  # a checkpoints.CheckpointError is a ValueError
-        st.warning(f"This mapping does not open the file: {escaped(reason_of(error))}.")
+        st.warning(f"This mapping does not open the file: {escape_markdown(reason_of(error))}.")
         return
     rows = examined.rows if examined is not None else ()
     table = [
@@ -204,7 +206,9 @@ def _compared(path: Path, typed: str) -> None:
     wrong = sum(row.count for row in rows if row.state != "matched")
     if wrong:
         st.warning(f"{wrong:,} do not match: the table says which. Change the mapping above.")
-    elif pressed("Open", key="open with a mapping", icon=":material/folder_open:", type="primary"):
+    elif press_button(
+        "Open", key="open with a mapping", icon=":material/folder_open:", type="primary"
+    ):
         begin(str(path), additions={"mapping": mapping})
 
 
@@ -215,7 +219,7 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 
 
 def _on_hub(name: str) -> None:
-    cached = hub.cached(name)
+    cached = hub.cached_path(name)
     if cached is not None:
         whole = hub.is_whole(cached)
         card(
@@ -231,8 +235,8 @@ def _on_hub(name: str) -> None:
             is_not = "is not on this machine"
         else:
             is_not = "is not on this machine as a whole: the hub may have the rest"
-        st.caption(f"{escaped(name)} {is_not}.")
-        if pressed(
+        st.caption(f"{escape_markdown(name)} {is_not}.")
+        if press_button(
             "Ask the hub",
             key="ask the hub",
             icon=":material/travel_explore:",
@@ -247,12 +251,12 @@ def _on_hub(name: str) -> None:
         if offer.fields:
             outline = outline_of(offer.fields)
             numbers = parameter_count(outline.config)
-            needs = needed(outline.config, number_bytes(offer.weights, numbers, STORED))
+            needs = memory_needed(outline.config, number_bytes(offer.weights, numbers, STORED))
             about = Summary(outline.family, numbers, needs, offer.licence)
     except ImportRefusedError as error:
-        st.error(f"{escaped(name)} cannot be looked up: {escaped(str(error))}.")
+        st.error(f"{escape_markdown(name)} cannot be looked up: {escape_markdown(str(error))}.")
         return
-    missing = offer.missing
+    missing = offer.missing_bytes
     if missing == offer.size:
         fetched = ""
     else:
@@ -292,13 +296,13 @@ def search_the_hub() -> None:
         models = _search(words.strip())
     except ImportRefusedError as error:
         st.warning(
-            f"The search is not possible: {escaped(str(error))}. Models on this machine open "
+            f"The search is not possible: {escape_markdown(str(error))}. Models on this machine open "
             "without it."
         )
         return
     if not models:
         st.caption(
-            f"The hub has no model of a family that gptviz opens with “{escaped(words.strip())}” "
+            f"The hub has no model of a family that gptviz opens with “{escape_markdown(words.strip())}” "
             "in its name."
         )
     for model in models:
@@ -307,7 +311,7 @@ def search_the_hub() -> None:
         else:
             count = ""
         st.button(
-            f"**{escaped(model.name)}** · {escaped(model.family)}{count}, fetched "
+            f"**{escape_markdown(model.name)}** · {escape_markdown(model.family)}{count}, fetched "
             f"{model.downloads:,} times in a month",
             key=f"choose {model.name}",
             type="tertiary",
@@ -342,12 +346,12 @@ def zip_box() -> None:
             with st.spinner("Unpacking, and opening it once"):
                 made = sharing.unpack(file)
         except (checkpoints.CheckpointError, MemoryError) as error:
-            st.error(escaped(str(error)) or "There is not enough memory for this file.")
+            st.error(escape_markdown(str(error)) or "There is not enough memory for this file.")
             return
         st.session_state[_ROUND], st.session_state[_MADE] = number + 1, made.name
         st.rerun()
     if name := st.session_state.get(_MADE):
-        st.success(f"{escaped(name)} is one of your models now.", icon=":material/check:")
+        st.success(f"{escape_markdown(name)} is one of your models now.", icon=":material/check:")
         with st.container(horizontal=True):
             links(name)
 
@@ -363,7 +367,7 @@ def tries(known: Sequence[tuple[Place, Summary]]) -> list[Try]:
     if opens:
         count, place, about = min(opens, key=lambda known: known[0])
         here = (
-            f"{escaped(place.name)}: {escaped(about.family)}, {count:,} parameters. It is on this "
+            f"{escape_markdown(place.name)}: {escape_markdown(about.family)}, {count:,} parameters. It is on this "
             "machine already."
         )
         offers.append(Try("The smallest one here", here, {SOURCE: place.given}))

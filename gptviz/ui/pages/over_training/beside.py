@@ -13,7 +13,7 @@ from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import kinds
 from gptviz.ui.views.learning_curves import curve_of, loss_unit, with_unit
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 from gptviz.ui.widgets.figure import show_figure, theme
 from gptviz.ui.widgets.tables import show_table
 
@@ -77,10 +77,10 @@ def show(name: str) -> bool:
         " “Published” is the number of the text that describes the experiment, on its own data. "
         "It is by"
     )
-    published = f"{about} {escaped(', '.join(by))}." if by else ""
+    published = f"{about} {escape_markdown(', '.join(by))}." if by else ""
     st.caption(
         f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; "
-        f"{escaped(ends)}.{published}"
+        f"{escape_markdown(ends)}.{published}"
     )
     rows = pd.DataFrame(
         [
@@ -99,5 +99,7 @@ def show(name: str) -> bool:
     other = best if best != name else list(cards)[1]
     if kinds.kind_of(folders[name]) in COMPARE.kinds:
         query = {**frame.shared_state(), "model": name, "b_model": other}
-        frame.link(COMPARE, f"Compare {escaped(name)} with {escaped(other)}", query=query)
+        frame.link(
+            COMPARE, f"Compare {escape_markdown(name)} with {escape_markdown(other)}", query=query
+        )
     return True

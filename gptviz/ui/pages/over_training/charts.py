@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import brief, counted
+from gptviz.figures.kit.format import brief, format_count
 from gptviz.figures.training import over_training as figures
 from gptviz.interp.over_training.history import History, in_order
 from gptviz.interp.over_training.measures import (
@@ -29,7 +29,7 @@ from gptviz.model.costs.effort import LITTLE, MOST, effort
 from gptviz.model.kinds import Kind
 from gptviz.model.parts.heads import HEADS
 from gptviz.settings import address_values
-from gptviz.settings.known_names import instead
+from gptviz.settings.known_names import name_known
 from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.menu import PAGES
 from gptviz.ui.records.over_training import APART, RELATIVES, TOGETHER
@@ -40,7 +40,7 @@ from gptviz.ui.views import held_out
 from gptviz.ui.views.loss_texts import ask_guess
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.views.which_logit import LISTED, which_logit
-from gptviz.ui.widgets import Try, addresses, controls, escaped, jobs, show_figure, theme
+from gptviz.ui.widgets import Try, addresses, controls, escape_markdown, jobs, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
 from . import beside
@@ -82,7 +82,7 @@ def without_snapshots(subject: Subject) -> None:
     known = beside.show(name)
     rest = "but for these losses nothing" if known else "nothing"
     st.info(
-        f"{escaped(name)} has no snapshots: {rest} is known of what it was like while it was "
+        f"{escape_markdown(name)} has no snapshots: {rest} is known of what it was like while it was "
         "trained. A model that is trained on "
         "the page Train keeps some.",
         icon=":material/info:",
@@ -91,13 +91,13 @@ def without_snapshots(subject: Subject) -> None:
         with st.container(horizontal=True):
             frame.link(
                 frame.current_page(),
-                f"Open {escaped(instead)}, which has some",
+                f"Open {escape_markdown(instead)}, which has some",
                 query={"model": instead},
             )
             frame.link(TRAIN)
 
 
-def shown(name: str) -> str:
+def choose_series(name: str) -> str:
     """The control `show`: all series of a measure in one chart, a panel for each, or the losses of
     the model called `name` beside those of its relatives, if it has any.
     """
@@ -114,13 +114,13 @@ def shown(name: str) -> str:
 
 def measures(subject: Subject) -> list[Measure]:
     """The control for the measures: their names are in the address, with commas between."""
-    offered = possible(subject)
+    offered = possible_measures(subject)
 
-    def named(text: str) -> list[str]:
+    def parse_names(text: str) -> list[str]:
         names = list(dict.fromkeys(text.split(",")))
         if unknown := [name for name in names if name not in offered]:
             raise ValueError(
-                f"this model has no measure {unknown[0]!r:.60}{instead(unknown[0], offered)}"
+                f"this model has no measure {unknown[0]!r:.60}{name_known(unknown[0], offered)}"
             )
         if len(names) > MOST_CHOSEN:
             raise ValueError(f"it names {len(names)} measures, and at most {MOST_CHOSEN} are shown")
@@ -132,15 +132,15 @@ def measures(subject: Subject) -> list[Measure]:
     )
     usual = [name for name in known_for if name in offered] or list(offered[:1])
     words = address_values.Values(f"at most {MOST_CHOSEN} names of measures with commas between")
-    st.session_state[_BY_NAME] = controls.linked(
-        KEY, named, usual, values=words, instead="the usual measures"
+    st.session_state[_BY_NAME] = controls.linked_choice(
+        KEY, parse_names, usual, values=words, instead="the usual measures"
     )
 
     def take() -> None:
         chosen = st.session_state[_BY_NAME]
         addresses.write(KEY, ",".join(chosen) if chosen and chosen != usual else None)
 
-    told = {name: MEASURES[name].of(subject.kind.name) for name in offered}
+    told = {name: MEASURES[name].for_kind(subject.kind.name) for name in offered}
     chosen: list[str] = st.multiselect(
         "Measures",
         offered,
@@ -156,7 +156,7 @@ def measures(subject: Subject) -> list[Measure]:
     return [told[name] for name in chosen]
 
 
-def possible(subject: Subject) -> tuple[str, ...]:
+def possible_measures(subject: Subject) -> tuple[str, ...]:
     """The measures that this model has."""
     config = subject.lm.model.config
     task = subject.lm.task
@@ -251,19 +251,19 @@ def say_missing(subject: Subject) -> None:
         )
 
 
-def followed(
+def follow_measure(
     key: ModelKey, measure: Measure, question: MeasureQuestion
 ) -> tuple[History | None, Callable[[], None]]:
     """The history of a measure, if any of it is known, and a function that shows how far it is, or
     a button that begins it if it takes long. A history that takes only a moment is complete.
 
     Raises:
-        ValueError: as in `LanguageModel.given`.
-        OSError: as in `LanguageModel.given`.
+        ValueError: as in `measure_input`.
+        OSError: as in `measure_input`.
     """
     last = scrubber.as_saved_last(key)
     steps = scrubber.steps(key.name)
-    given = _given(last.unedited, measure.name, question)
+    given = _measure_input(last.unedited, measure.name, question)
     name = ("over training", last, measure.name, question, steps)
     title = f"{measure.title}, at {len(steps)} snapshots"
 
@@ -286,12 +286,12 @@ def followed(
     about = f"{len(steps)} snapshots; it goes on while you look at other pages."
     labels = f"Compute it: {measure.title}", f"Go on: {measure.title}"
     shows = partial(show, *labels, f"over training {measure.name}", about)
-    return History.of(measure, ready) if ready else None, shows
+    return History.from_values(measure, ready) if ready else None, shows
 
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the data")
-def _given(last: ModelKey, measure: str, question: MeasureQuestion) -> MeasureInput:
-    return over_training.given(language_model(last), MEASURES[measure], question)
+def _measure_input(last: ModelKey, measure: str, question: MeasureQuestion) -> MeasureInput:
+    return over_training.measure_input(language_model(last), MEASURES[measure], question)
 
 
 def title(history: History, series: int, config: Config) -> str:
@@ -318,7 +318,7 @@ def values_at(key: ModelKey, measure: str, question: MeasureQuestion) -> Numbers
     """A measure of the snapshot of `key`; what it reads is that of the model as it was saved
     last.
     """
-    given = _given(scrubber.as_saved_last(key.unedited), measure, question)
+    given = _measure_input(scrubber.as_saved_last(key.unedited), measure, question)
     return MEASURES[measure].compute(language_model(key).model, given)
 
 
@@ -333,7 +333,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         st.session_state[STEP] = str(step[0])
 
     change = history.sharpest(log_steps=axes.log_steps)
-    said = sharpest(subject, history, axes)
+    said = describe_sharpest(subject, history, axes)
     marked = None if change is None else (change.series, change.row)
     look = figures.ChartLook(axes.log_steps, axes.log_values, marked, subject.key.step)
     names = [
@@ -341,14 +341,16 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     ]
     is_apart = axes.apart and len(history.series) > 1
     if is_apart:
-        drawn = figures.panels(history.labelled(), theme(), look, list(map(short, history.series)))
+        drawn = figures.panels(
+            history.labelled(), theme(), look, list(map(short_name, history.series))
+        )
     else:
         drawn = figures.lines(history.labelled(), theme(), look, names, height=height)
     show_figure(
         drawn,
         key=key,
         choose=choose,
-        alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of "
+        alt=f"{measure.title} ({measure.unit}) at {format_count(len(history.steps), 'snapshot')} of "
         f"the training. {said}",
     )
     most = figures.MOST_PANELS
@@ -363,12 +365,12 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     else:
         cut = ""
     st.caption(
-        f"**{measure.title}.** {escaped(measure.about)} "
-        f"{escaped(said)}{of_heads if heads else ''}{cut}"
+        f"**{measure.title}.** {escape_markdown(measure.about)} "
+        f"{escape_markdown(said)}{of_heads if heads else ''}{cut}"
     )
 
 
-def sharpest(subject: Subject, history: History, axes: Axes) -> str:
+def describe_sharpest(subject: Subject, history: History, axes: Axes) -> str:
     """A sentence on the sharpest change of a measure."""
     change = history.sharpest(log_steps=axes.log_steps)
     if change is None:
@@ -377,7 +379,7 @@ def sharpest(subject: Subject, history: History, axes: Axes) -> str:
     return f"Sharpest change: {name} {change.words}."
 
 
-def short(name: str) -> str:
+def short_name(name: str) -> str:
     """The name of a series above its panel: a head as block and number, "1.2", "e1.2" in an
     encoder, "c1.2" if it crosses.
     """
@@ -406,7 +408,7 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
             which = f" ({title(history, half.series, subject.lm.model.config)})"
         else:
             which = ""
-        lines.append(f"{place}. {escaped(name + which)}: about step {half.step:,.0f}")
+        lines.append(f"{place}. {escape_markdown(name + which)}: about step {half.step:,.0f}")
     st.markdown(
         "**Which came first?** Half of the change from the first snapshot to the last was reached "
         "by\n" + "\n".join(lines)
@@ -449,10 +451,12 @@ def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Tr
     ) is not None:
         history, change = first
         notice = (
-            f"{sharpest(subject, history, axes)} Open a page at the second of these two, then "
+            f"{describe_sharpest(subject, history, axes)} Open a page at the second of these two, then "
             "move the slider back."
         )
-        offers.append(Try("At the sharpest change", escaped(notice), {STEP: str(change.steps[1])}))
+        offers.append(
+            Try("At the sharpest change", escape_markdown(notice), {STEP: str(change.steps[1])})
+        )
     heads = next((one for one in histories if one.measure.name.startswith("heads.")), None)
     if heads is not None and len(heads.series) > 1:
         last = heads.values[-1]
@@ -489,7 +493,7 @@ def _vowels(subject: Subject) -> list[Try]:
     """
     name = "similarity.vowels"
     steps = scrubber.steps(subject.key.name)
-    if name not in possible(subject):
+    if name not in possible_measures(subject):
         return []
     ends = [
         values_at(scrubber.at_step(subject.key, step), name, MeasureQuestion())

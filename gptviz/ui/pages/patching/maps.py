@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.changing.patched import restored
-from gptviz.figures.kit.format import signed
+from gptviz.figures.changing.patched import draw_restored
+from gptviz.figures.kit.format import format_signed
 from gptviz.interp.changing.attribution_patching import CHECKED, STEPS, TRUSTED, Preview, preview
 from gptviz.interp.changing.corrupting import likeliest_answers
 from gptviz.interp.changing.patchable import Quantity, quantities
@@ -23,17 +23,17 @@ from gptviz.model.costs.effort import MUCH, effort
 from gptviz.settings.address_values import Values
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import (
     Try,
     addresses,
     controls,
-    escaped,
+    escape_markdown,
     in_quotes,
     jobs,
-    pressed,
+    press_button,
     show_figure,
     theme,
 )
@@ -106,7 +106,7 @@ class Maps(NamedTuple):
     exact: dict[str, Patched]
     guessed: dict[str, Preview]
 
-    def best(self, name: str) -> Patched:
+    def best_values(self, name: str) -> Patched:
         """The exact values if they are computed, or else the preview."""
         if name in self.exact:
             return self.exact[name]
@@ -117,13 +117,13 @@ class Maps(NamedTuple):
         return name in self.exact or bool(self.guessed[name].known[block, place])
 
     @property
-    def shown(self) -> dict[str, Patched]:
+    def shown_maps(self) -> dict[str, Patched]:
         """What is drawn: no preview that disagrees with the patches that were computed to check
         it.
         """
         names = dict.fromkeys((*self.guessed, *self.exact))
         return {
-            name: self.best(name)
+            name: self.best_values(name)
             for name in names
             if name in self.exact or self.guessed[name].is_trusted
         }
@@ -136,7 +136,9 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
     begun = exact_map(subject.key, prompts.pair)
     stage = None if begun is None else begun.stage
     results = (None if begun is None else begun.value) or {}
-    names = [one.name for one in shown(subject.lm.model.config, (*BY_POSITION, *BY_HEAD))]
+    names = [
+        one.name for one in shown_quantities(subject.lm.model.config, (*BY_POSITION, *BY_HEAD))
+    ]
     if len(results) == len(names):
         guessed = {}
     else:
@@ -150,7 +152,7 @@ def exact_map(key: ModelKey, pair: PromptPair) -> Job[dict[str, Patched]] | None
     """The job that computes what patches really do, by quantity, if it was begun; its value grows.
     If it takes only a moment, it is begun and waited for.
     """
-    computing = job.found(("patching", key, pair))
+    computing = job.find_job(("patching", key, pair))
     if (
         computing is None
         and effort(language_model(key).model, len(pair.clean), patches(key, pair)) <= MUCH
@@ -165,11 +167,11 @@ def patches(key: ModelKey, pair: PromptPair) -> int:
     config = language_model(key).model.config
     return sum(
         n_patches(config, pair, quantity.name)
-        for quantity in shown(config, (*BY_HEAD, *BY_POSITION))
+        for quantity in shown_quantities(config, (*BY_HEAD, *BY_POSITION))
     )
 
 
-def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
+def shown_quantities(config: Config, names: tuple[str, ...]) -> list[Quantity]:
     """Those of the quantities `names` that the model has."""
     has = {quantity.name: quantity for quantity in quantities(config)}
     return [has[name] for name in names if name in has]
@@ -178,7 +180,7 @@ def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
 def begin(key: ModelKey, pair: PromptPair) -> Job[dict[str, Patched]]:
     """Begin to compute every patch of every quantity on the page, heads first: they are fewest."""
     model = language_model(key).model
-    chosen = shown(model.config, (*BY_HEAD, *BY_POSITION))
+    chosen = shown_quantities(model.config, (*BY_HEAD, *BY_POSITION))
     counts = [n_patches(model.config, pair, quantity.name) for quantity in chosen]
 
     def compute() -> dict[str, Patched]:
@@ -202,7 +204,9 @@ def previews(key: ModelKey, pair: PromptPair) -> dict[str, Preview]:
     """By quantity, what attribution patching guesses; read-only, shared by all sessions."""
     model = language_model(key).model
     return preview(
-        model, pair, [quantity.name for quantity in shown(model.config, (*BY_POSITION, *BY_HEAD))]
+        model,
+        pair,
+        [quantity.name for quantity in shown_quantities(model.config, (*BY_POSITION, *BY_HEAD))],
     )
 
 
@@ -245,7 +249,7 @@ def _state(
             "the page."
         )
         with button:
-            if pressed(
+            if press_button(
                 COMPUTE,
                 key="compute patches",
                 type="primary",
@@ -258,7 +262,7 @@ def _state(
         jobs.follow(begun, "patches", stage)
 
 
-def where(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
+def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
     about = (
@@ -268,18 +272,22 @@ def where(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     # What the patch of a single sublayer at one position that restores most does, where such a map
     # is drawn.
     cells = [
-        (heatmaps.shown[name], *largest(heatmaps.shown[name], 1)[0])
+        (heatmaps.shown_maps[name], *largest_cells(heatmaps.shown_maps[name], 1)[0])
         for name in BY_POSITION[1:]
-        if name in heatmaps.shown
+        if name in heatmaps.shown_maps
     ]
     telling = about
     if cells:
         patched, block, place, _ = max(cells, key=lambda cell: cell[3])
         exact = heatmaps.is_exact(patched.quantity.name, block, place)
-        telling = escaped(meaning(patched, block, place, prompts.tokens, exact=exact))
+        telling = escape_markdown(meaning(patched, block, place, prompts.tokens, exact=exact))
     st.markdown(f"**Where?** {telling}", help=about)
     _row(
-        shown(subject.lm.model.config, BY_POSITION), prompts, heatmaps, chosen_cell(heatmaps), first
+        shown_quantities(subject.lm.model.config, BY_POSITION),
+        prompts,
+        heatmaps,
+        chosen_cell(heatmaps),
+        first,
     )
     if first:
         if first > 1:
@@ -322,7 +330,7 @@ def _map(
     has_scale: bool,
 ) -> None:
     name = quantity.name
-    if (patched := heatmaps.shown.get(name)) is None:
+    if (patched := heatmaps.shown_maps.get(name)) is None:
         guess = heatmaps.guessed[name]
         st.info(
             f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here "
@@ -331,7 +339,7 @@ def _map(
         )
         return
     shares = patched.restored
-    [(block, place, _)] = largest(patched, 1)
+    [(block, place, _)] = largest_cells(patched, 1)
     best = meaning(
         patched, block, place, prompts.tokens, exact=heatmaps.is_exact(name, block, place)
     )
@@ -343,13 +351,13 @@ def _map(
         ]
         for block in blocks
     ]
-    figure = restored(
+    figure = draw_restored(
         shares,
         theme(),
         first=first,
         title=quantity.title,
         words=words,
-        marked=prompts.differing if quantity.by == "position" else (),
+        marked=prompts.differing_positions if quantity.by == "position" else (),
         chosen=(chosen.block, chosen.place) if chosen is not None and chosen.what == name else None,
         has_scale=has_scale,
     )
@@ -364,7 +372,7 @@ def _map(
         st.caption(f"preview: {heatmaps.guessed[name].agreement}")
 
 
-def largest(patched: Patched, most: int) -> list[tuple[int, int, float]]:
+def largest_cells(patched: Patched, most: int) -> list[tuple[int, int, float]]:
     """The cells that restore most: block, place and share."""
     shares = patched.shares
     cells = [
@@ -381,7 +389,7 @@ def meaning(patched: Patched, block: int, place: int, tokens: Sequence[str], *, 
         f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the "
         "answer"
     )
-    answer = signed(float(patched.answers[block, place]), 2)
+    answer = format_signed(float(patched.answers[block, place]), 2)
     return (
         f"{piece(patched.quantity, block, place, tokens, patched.places)}: {restores} ({answer})."
     )
@@ -437,20 +445,20 @@ def chosen_cell(heatmaps: Maps) -> PatchCell | None:
     """The cell that the address names, if this model and these prompts have it."""
     about = "a cell such as attention.z/0/1: what is replaced, the block, and the head or position"
     values = Values(about, lambda asked: _cell(heatmaps, asked) is not None)
-    return controls.linked(CELL, lambda asked: _cell(heatmaps, asked), None, values=values)
+    return controls.linked_choice(CELL, lambda asked: _cell(heatmaps, asked), None, values=values)
 
 
 def _cell(heatmaps: Maps, asked: str) -> PatchCell | None:
     what, _, rest = asked.partition("/")
     block, _, place = rest.partition("/")
     if (
-        what not in heatmaps.shown
+        what not in heatmaps.shown_maps
         or not (block.isdecimal() and place.isdecimal())
         or len(rest) > 12
     ):
         return None
     cell = PatchCell(what, int(block), int(place))
-    shape = heatmaps.best(what).answers.shape
+    shape = heatmaps.best_values(what).answers.shape
     if cell.block < shape[0] and cell.place < shape[1]:
         return cell
     return None
@@ -461,7 +469,7 @@ def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     config = subject.lm.model.config
     chosen = chosen_cell(heatmaps)
     st.markdown("**Which head?** What one head computed at all positions is put in.")
-    _row(shown(config, BY_HEAD), prompts, heatmaps, chosen)
+    _row(shown_quantities(config, BY_HEAD), prompts, heatmaps, chosen)
     if config.key_heads != config.n_head:
         each = config.n_head // config.key_heads
         st.caption(
@@ -472,7 +480,7 @@ def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     _choose(prompts, heatmaps, chosen, first_shown(subject, prompts))
     if chosen is not None:
         # The chosen cell in words.
-        patched = heatmaps.best(chosen.what)
+        patched = heatmaps.best_values(chosen.what)
         right, wrong = prompts.names
         says = meaning(
             patched, chosen.block, chosen.place, prompts.tokens, exact=heatmaps.is_exact(*chosen)
@@ -485,7 +493,7 @@ def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
         else:
             about = "By itself it carries hardly anything of what the two prompts differ in."
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.markdown(escaped(f"{says} {about}"), width="stretch")
+            st.markdown(escape_markdown(f"{says} {about}"), width="stretch")
             st.button(
                 "Close",
                 on_click=close_cell,
@@ -502,7 +510,7 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
         if what is None:
             close_cell()
         else:
-            [(block, place, _)] = largest(heatmaps.best(what), 1)
+            [(block, place, _)] = largest_cells(heatmaps.best_values(what), 1)
             _put(PatchCell(what, block, place))
 
     with st.container(horizontal=True):
@@ -512,18 +520,18 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
         )
         pick(
             "Explain a cell of",
-            [None, *heatmaps.shown],
+            [None, *heatmaps.shown_maps],
             None if chosen is None else chosen.what,
             begin,
             key="patched map",
             help=hint,
             format_func=lambda what: (
-                "no heatmap" if what is None else heatmaps.best(what).quantity.title
+                "no heatmap" if what is None else heatmaps.best_values(what).quantity.title
             ),
         )
         if chosen is None:
             return
-        patched = heatmaps.best(chosen.what)
+        patched = heatmaps.best_values(chosen.what)
         blocks, places = map(range, patched.shares.shape)
         pick(
             "Block",
@@ -557,13 +565,13 @@ def close_cell() -> None:
 def summary(heatmaps: Maps) -> None:
     """In words, which heads restore most, with ways to look at them."""
     name = "attention.z"
-    if name not in heatmaps.shown:
+    if name not in heatmaps.shown_maps:
         return
     st.markdown(
         "**The heads that restore most**" + ("" if name in heatmaps.exact else " (by the preview)")
     )
     with st.container(horizontal=True):
-        for block, head, share in largest(heatmaps.best(name), MOST_TOLD):
+        for block, head, share in largest_cells(heatmaps.best_values(name), MOST_TOLD):
             query = {**frame.shared_state(), "block": str(block), "head": str(head)}
             label = f"Head {head} of block {block}: {percents(share)}"
             frame.link(
@@ -601,12 +609,12 @@ def tries(subject: Subject) -> list[Try]:
     task = (lm.card.source or {}).get("task")
     texts: Sequence[tuple[str, str, str, str]] = {"addition": SUMS, None: TEXTS}.get(task, ())
     if task == "induction":
-        texts = _repeated(subject.default)
+        texts = _repeated_prompts(subject.default)
     for title, clean, corrupted, notice in texts:
         if (answers := _answers(subject.key, clean, corrupted)) is not None:
             said = (
-                f"The likeliest token is {escaped(answers[0])} after the one prompt and "
-                f"{escaped(answers[1])} after the other."
+                f"The likeliest token is {escape_markdown(answers[0])} after the one prompt and "
+                f"{escape_markdown(answers[1])} after the other."
             )
             offer(title, clean, corrupted, f"{said} {notice}")
     return offers
@@ -633,7 +641,7 @@ def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | Non
     return None
 
 
-def _repeated(default: str) -> tuple[tuple[str, str, str, str], ...]:
+def _repeated_prompts(default: str) -> tuple[tuple[str, str, str, str], ...]:
     """For a model of induction: a block of symbols that begins again, with another symbol after the
     one that is read last.
     """
@@ -652,13 +660,13 @@ def _repeated(default: str) -> tuple[tuple[str, str, str, str], ...]:
     return (("What came next before", " ".join(clean), " ".join(corrupted), notice),)
 
 
-def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> Shown:
+def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> PageResult:
     """The control for the heatmap whose numbers and code are below, and these; without both where
     none is drawn.
     """
-    titles = {one.quantity.title: name for name, one in heatmaps.shown.items()}
+    titles = {one.quantity.title: name for name, one in heatmaps.shown_maps.items()}
     if not titles:
-        return Shown()
+        return PageResult()
     hint = "The heatmap whose numbers and code are below."
     name = titles[controls.select("Numbers and code of", list(titles), key="of", help=hint)]
     texts = {"clean": subject.prompt, "corrupted": prompts.text}
@@ -670,4 +678,4 @@ def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> Show
         "result.numbers  # [number, block, place]: the shares restored, and the differences of "
         "logits",
     )
-    return Shown(lambda: heatmaps.best(name).numbers, code)
+    return PageResult(lambda: heatmaps.best_values(name).numbers, code)

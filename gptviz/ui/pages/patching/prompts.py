@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import percent, signed
+from gptviz.figures.kit.format import format_signed, percent
 from gptviz.interp.changing.patching import PromptPair, is_difference
 from gptviz.interp.reading.next_token import Logits, probabilities
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config
 from gptviz.model.costs.activations import kept_activations
 from gptviz.ui.shell.subject import Subject
-from gptviz.ui.shell.subject.bar import longest_prompt, shortened
-from gptviz.ui.shell.subject.reading import encoded
+from gptviz.ui.shell.subject.bar import longest_prompt, shorten_prompt
+from gptviz.ui.shell.subject.reading import encode_text
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.which_logit import names
-from gptviz.ui.widgets import controls, escaped, in_quotes
+from gptviz.ui.widgets import controls, escape_markdown, in_quotes
 
 CORRUPTED = "corrupted"
 RIGHT = "right"
@@ -51,7 +51,7 @@ class Prompts:
     logits: tuple[Logits, Logits]
 
     @property
-    def differing(self) -> list[int]:
+    def differing_positions(self) -> list[int]:
         """The positions at which the prompts differ."""
         both = zip(self.pair.clean, self.pair.corrupted, strict=True)
         return [at for at, (one, other) in enumerate(both) if one != other]
@@ -70,7 +70,7 @@ def with_room(subject: Subject) -> Subject:
     """
     if not subject.kind.continues or len(subject.seen) <= FEWEST_TOKENS:
         return subject
-    return shortened(
+    return shorten_prompt(
         subject,
         _with_room(subject.lm.model.config),
         "The preview holds in memory all that a pass computes",
@@ -157,12 +157,13 @@ def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
         )
         _offer(default)
         return None
-    encoding = encoded(subject.lm, text, "type another corrupted prompt")
+    encoding = encode_text(subject.lm, text, "type another corrupted prompt")
     if encoding is None:
         return None
     if encoding.unknown:
         st.warning(
-            f"Corrupted prompt: {escaped(encoding.unknown_sentence())}", icon=":material/help:"
+            f"Corrupted prompt: {escape_markdown(encoding.unknown_sentence())}",
+            icon=":material/help:",
         )
     clean = len(subject.encoding.ids)
     corrupted = len(encoding.ids)
@@ -211,7 +212,7 @@ def answers(
     logits = tuple(logits_after(key, ids, len(ids) - 1) for ids in (clean, corrupted))
     if not all(np.isfinite(one).all() for one in logits):
         st.error(
-            escaped(
+            escape_markdown(
                 f"{key.name}: its logits are not all numbers. Choose another model or step above."
             )
         )
@@ -273,7 +274,7 @@ def strips(subject: Subject, prompts: Prompts) -> None:
 
 def verdict(prompts: Prompts) -> None:
     """How likely both answers are after both prompts, and the number that patches bring back."""
-    right, wrong = map(escaped, prompts.names)
+    right, wrong = map(escape_markdown, prompts.names)
     answers = [prompts.pair.right, prompts.pair.wrong]
     shares = [
         [percent(share) for share in probabilities(logits)[answers].tolist()]
@@ -285,8 +286,8 @@ def verdict(prompts: Prompts) -> None:
         f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the "
         f"corrupted prompt: **{right}** "
         f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} "
-        f"is **{signed(clean, 2)}** and "
-        f"**{signed(corrupted, 2)}**: a patch that brings it back to {signed(clean, 2)} restores "
+        f"is **{format_signed(clean, 2)}** and "
+        f"**{format_signed(corrupted, 2)}**: a patch that brings it back to {format_signed(clean, 2)} restores "
         "100 %.",
         help="A logit is the score of a token before softmax. A difference of two logits says by "
         "how much one token is preferred "

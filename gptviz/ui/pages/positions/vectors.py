@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gptviz.figures.kit import heat, lines
-from gptviz.figures.kit.format import fixed
+from gptviz.figures.kit.format import format_fixed
 from gptviz.interp.reading import positions
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import reading
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model, scrubber
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model, scrubber
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
-from gptviz.ui.widgets import Try, controls, escaped, show_figure, theme
+from gptviz.ui.widgets import Try, controls, escape_markdown, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
 # Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
@@ -37,12 +37,16 @@ def has_own_stacks(kind: str) -> bool:
     return POSITIONS[kind].is_trained
 
 
-def ask_map(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Asked[LabelledArray]:
+def ask_map(
+    key: ModelKey, kind: str, block: int, stack: str = DECODER
+) -> AskedAnalysis[LabelledArray]:
     """What the map of `kind` shows: how alike positions are, or what each head adds to a score."""
     return ask(key, reading.positions, "Comparing positions", kind=kind, block=block, stack=stack)
 
 
-def ask_vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Asked[LabelledArray]:
+def ask_vectors(
+    key: ModelKey, kind: str, block: int, stack: str = DECODER
+) -> AskedAnalysis[LabelledArray]:
     """The vectors of the positions of a kind."""
     return ask(
         key, reading.position_vectors, "Reading the positions", kind=kind, block=block, stack=stack
@@ -68,7 +72,7 @@ def name(kind: str) -> str:
     return title
 
 
-def offered(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
+def offer_kinds(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
     """What can be shown beside the model's own kind, which it has unless that is "none": nothing at
     first, or one of the `fixed` kinds. Sines before cosines are the same waves in another order,
     and are offered only where the address asks for them.
@@ -97,8 +101,8 @@ def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
     else:
         what = "distances"
     return (
-        f"{kind}. Neighbouring {what} have a cosine of {fixed(near)} on average, those half the "
-        f"length apart {fixed(far)}."
+        f"{kind}. Neighbouring {what} have a cosine of {format_fixed(near)} on average, those half the "
+        f"length apart {format_fixed(far)}."
     )
 
 
@@ -108,7 +112,7 @@ def waves_control(own: str, fixed: Sequence[str]) -> bool:
     """
     if not tables(own, fixed):
         return False
-    controls.opens("waves", True, (True, False), OF_WAVE)
+    controls.open_with("waves", True, (True, False), OF_WAVE)
     return controls.switch(
         "One wave at a time",
         key="waves",
@@ -147,12 +151,12 @@ def panel(
     else:
         square = ask_map(key, kind, block, stack).value
         spread = positions.spread(square)
-        tokens = framed(subject, kind, stack)
+        tokens = framed_tokens(subject, kind, stack)
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
         # Whether only the distance counts, and how alike near and far places are.
         near, far = positions.nearness(square)
         if not math.isnan(near):
-            alike = f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}."
+            alike = f" Neighbours: {format_fixed(near)} on average; half the length apart: {format_fixed(far)}."
         else:
             alike = ""
         varies = (
@@ -170,7 +174,7 @@ def panel(
     if len(tokens) == 1:
         frame = " The frame marks the prompt."
     whole = subject.lm.model.config.context_length
-    places = positions.shown(subject.lm.model.config)
+    places = positions.shown_positions(subject.lm.model.config)
     if len(places) < whole:
         thinned = (
             f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}."
@@ -210,7 +214,7 @@ def _without_positions(key: ModelKey, stack: str) -> str:
     return POSITIONS["none"].about
 
 
-def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
+def framed_tokens(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
     """The tokens of the prompt at these positions; none if the map is of distances, or the stack
     does not read the prompt.
     """
@@ -250,14 +254,14 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     config = subject.lm.model.config
     if own != "learned" and (learned := model_with("learned")):
         notice = (
-            f"Opens the model {escaped(learned)}, which had to learn the order of positions by "
+            f"Opens the model {escape_markdown(learned)}, which had to learn the order of positions by "
             "itself. Do near positions look "
             "alike to it? The line below its map says how much."
         )
         offers.append(Try("Learned positions", notice, {"model": learned}))
     if own != "alibi" and "alibi" in fixed and config.n_head > 1:
         # How far the heads of this model would look if it had ALiBi.
-        reaches = positions.reaches(ask_map(subject.key, "alibi", 0).value)
+        reaches = positions.head_reach(ask_map(subject.key, "alibi", 0).value)
         near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
         notice = "In such a short context no head of ALiBi takes as much as 1 from a score."
         if near:
@@ -276,7 +280,7 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     is_read = (
         not after.unknown
         and len(after.ids) <= config.context_length
-        and positions.shown(config).step == 1
+        and positions.shown_positions(config).step == 1
     )
     if (
         subject.kind.continues
@@ -306,9 +310,9 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         slow = config.d_model * 3 // 4
         size = config.d_model
         notice = (
-            f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions "
+            f"Dimension {slow} repeats every {round_number(positions.period(slow, size))} positions "
             "and tells far from near; "
-            f"dimension 0 repeats every {rounded(positions.period(0, size))} and tells neighbours "
+            f"dimension 0 repeats every {round_number(positions.period(0, size))} and tells neighbours "
             "apart."
         )
         offers.append(
@@ -330,7 +334,7 @@ def model_with(kind: str) -> str | None:
     return max(contexts, key=lambda name: contexts[name], default=None)
 
 
-def rounded(number: float) -> str:
+def round_number(number: float) -> str:
     if number >= 100:
         return f"{number:,.0f}"
     return f"{number:.3g}"
@@ -347,7 +351,7 @@ def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: s
         )
         table = ask_vectors(key, kind, block, stack).value
         size = len(table.axes[1].labels)
-        wave = controls.whole(
+        wave = controls.whole_number(
             "Dimension",
             0,
             size - 1,
@@ -394,16 +398,14 @@ def wave_note(
     size = len(table.axes[1].labels)
     if kind == "sinusoidal":
         turn = positions.period(dimension, size)
-        return (
-            f"A {'co' if dimension % 2 else ''}sine that repeats every {rounded(turn)} positions."
-        )
+        return f"A {'co' if dimension % 2 else ''}sine that repeats every {round_number(turn)} positions."
     if kind == "rotary":
         pair = dimension % (size // 2)
         wave = "cosine" if dimension < size // 2 else "sine"
         turn = positions.turn(stack_of(language_model(key).model, stack), pair, block)
         if math.isinf(turn):
             return f"Pair {pair}, {wave}: this model does not turn it."
-        return f"Pair {pair}, {wave}: a full turn every {rounded(turn)} positions."
+        return f"Pair {pair}, {wave}: a full turn every {round_number(turn)} positions."
     if positions.is_fixed(kind):
         return f"One number of each vector: {POSITIONS[kind].equation}"
     return (

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures.kit.format import duration, percent, small
+from gptviz.figures.kit.format import duration, format_small, percent
 from gptviz.figures.training import curves
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
@@ -22,7 +22,7 @@ from gptviz.train.recipe import Recipe
 from gptviz.ui.views.entries import MOST_COMPARED, Entry, default_comparison
 from gptviz.ui.views.learning_curves import accuracy_of, loss_unit, with_unit
 from gptviz.ui.widgets import Try, addresses, controls, in_quotes, show_figure, theme
-from gptviz.ui.widgets.details import folded
+from gptviz.ui.widgets.details import folded_part
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
@@ -52,7 +52,7 @@ STYLE = f"""<style media="screen">
 LEAST = 220  # pixels of a chart
 
 
-def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
+def chosen_entries(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     """The models compared, in the order they were chosen; the link's `chosen` has their names with
     commas between.
 
@@ -60,17 +60,17 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     message says which models of the link are missing, unless `quiet`.
     """
     in_link = st.query_params.get("chosen")
-    addresses.takes(
+    addresses.accept_values(
         "chosen",
         Values(
             "names of models with commas between",
-            lambda asked: not _missing(entries, _names(asked)),
+            lambda asked: not _missing_names(entries, _names(asked)),
         ),
     )
     if in_link is None:
         return [entries[name] for name in default_comparison(entries)]
     names = _names(in_link)
-    missing = _missing(entries, names)
+    missing = _missing_names(entries, names)
     with_curve = [name for name in names if name not in missing and name != NONE]
     if missing and not quiet:
         if missing[0] in entries:
@@ -86,7 +86,7 @@ def chosen(entries: Mapping[str, Entry], *, quiet: bool = False) -> list[Entry]:
     return [entries[name] for name in with_curve[:MOST_COMPARED]]
 
 
-def _missing(entries: Mapping[str, Entry], names: Sequence[str]) -> list[str]:
+def _missing_names(entries: Mapping[str, Entry], names: Sequence[str]) -> list[str]:
     """Those of the names that have no curve to show."""
     return [
         name for name in names if name != NONE and not (name in entries and entries[name].has_curve)
@@ -114,7 +114,7 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
     ]
     st.session_state[_ORDER] = in_link, order
 
-    def ticked() -> None:
+    def tick_row() -> None:
         rows = st.session_state[_TABLE]["selection"]["rows"]
         names = [order[row] for row in rows if row < len(order) and entries[order[row]].has_curve]
         # Those chosen already keep their place, and with it their colour.
@@ -132,7 +132,7 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
     show_table(
         rows([entries[name] for name in order]),
         key=_TABLE,
-        on_select=ticked,
+        on_select=tick_row,
         selection_mode="multi-row",
         hide_index=True,
         height="stretch",
@@ -148,9 +148,9 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
         {
             "model": [entry.name for entry in entries],
             "state": [entry.state for entry in entries],
-            "best loss": [entry.best for entry in entries],
+            "best loss": [entry.best_loss for entry in entries],
             "perplexity": [
-                (math.nan if entry.diverged else math.exp(min(entry.best, 700)))
+                (math.nan if entry.diverged else math.exp(min(entry.best_loss, 700)))
                 for entry in entries
             ],
             "published": [
@@ -160,7 +160,7 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
             "steps": pd.array([entry.steps for entry in entries], dtype="Int64"),
             "time": [duration(entry.seconds) for entry in entries],
             "data": [entry.data for entry in entries],
-            "last loss": [entry.last for entry in entries],
+            "last loss": [entry.last_loss for entry in entries],
             "accuracy": [
                 math.nan if entry.accuracy is None else 100 * entry.accuracy for entry in entries
             ],
@@ -220,7 +220,7 @@ def _columns(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def switches() -> tuple[bool, bool, bool]:
+def choose_axes() -> tuple[bool, bool, bool]:
     """The controls `log_steps`, `log_loss` and `training`: what the chart shows."""
     hint = "Each doubling of the steps takes the same room; step 0 has none."
     log_steps = controls.switch("Log steps", key="log_steps", help=hint)
@@ -250,7 +250,7 @@ def chart(
     )
     counted_in = loss_unit(entry.folder for entry in entries)
     figure = with_unit(figure, counted_in)
-    ends = "; ".join(f"{entry.name} ends at {entry.last:.4f}" for entry in entries)
+    ends = "; ".join(f"{entry.name} ends at {entry.last_loss:.4f}" for entry in entries)
     show_figure(
         figure,
         key="curves",
@@ -276,13 +276,13 @@ def chart(
         said = curves.LEGEND
     else:
         said = "The loss on held-out data, with a marker for each evaluation."
-    ended = [entry for entry in entries if math.isfinite(entry.last)]
+    ended = [entry for entry in entries if math.isfinite(entry.last_loss)]
     if len(ended) > 1:
-        low, high = (best(ended, key=lambda entry: entry.last) for best in (min, max))
+        low, high = (best(ended, key=lambda entry: entry.last_loss) for best in (min, max))
         said += (
-            f" {in_quotes(low.name)} ends lowest, at {small(low.last, 3)} {counted_in}, and "
+            f" {in_quotes(low.name)} ends lowest, at {format_small(low.last_loss, 3)} {counted_in}, and "
             f"{in_quotes(high.name)} highest, at "
-            f"{small(high.last, 3)}."
+            f"{format_small(high.last_loss, 3)}."
         )
     st.caption(said)
 
@@ -317,7 +317,7 @@ def table_of_differences(entries: Sequence[Entry]) -> None:
         st.caption("Nothing that is written down differs between them.")
         return
     title = f"Settings that differ: {len(table)}"
-    if fold := folded(title, icon=":material/difference:", key="differing settings"):
+    if fold := folded_part(title, icon=":material/difference:", key="differing settings"):
         with fold:
             show_table(
                 table,

@@ -13,7 +13,7 @@ import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit import thumbnail
-from gptviz.figures.kit.format import brief, percent, signed, small
+from gptviz.figures.kit.format import brief, format_signed, format_small, percent
 from gptviz.figures.training.curves import perplexity_in_words
 from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
@@ -26,8 +26,8 @@ from gptviz.ui.records.runs import PAGE
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets import controls, escaped, show_figure, theme
-from gptviz.ui.widgets.details import details, folded
+from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
+from gptviz.ui.widgets.details import details, folded_part
 
 # Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
 WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")
@@ -78,7 +78,7 @@ def ladder(entries: Mapping[str, Entry]) -> None:
             shown = shipped
     alt = f"A waterfall of the loss from rung to rung. {in_words(shown)}"
     show_figure(level_by_level(losses(shown), theme()), key="ladder", alt=alt)
-    st.caption(f"{escaped(in_words(shown))} {escaped(who_is_shown(shown))}")
+    st.caption(f"{escape_markdown(in_words(shown))} {escape_markdown(who_is_shown(shown))}")
     about_view = PAGE.about["What does each part bring?"]
     details(lambda: table_of_changes(shown), code=code(shown), about=about_view, key="ladder")
 
@@ -93,7 +93,7 @@ def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
             entry.has_curve
             and entry.status.state == "finished"
             and not entry.diverged
-            and bool(np.isfinite(entry.last))
+            and bool(np.isfinite(entry.last_loss))
         )
 
     complete: list[Rung] = []
@@ -124,15 +124,19 @@ def in_words(rungs: Sequence[Rung]) -> str:
         f"{abs(whole):.3f} nats."
     ]
     if helped := [
-        f"{label} ({signed(change, 3)})" for change, label in changes if change < -CHANCE
+        f"{label} ({format_signed(change, 3)})" for change, label in changes if change < -CHANCE
     ][:3]:
         told.append(f"What lowers it most: {'; '.join(helped)}.")
     if hurt := [
-        f"{label} ({signed(change, 3)})" for change, label in reversed(changes) if change > CHANCE
+        f"{label} ({format_signed(change, 3)})"
+        for change, label in reversed(changes)
+        if change > CHANCE
     ]:
         told.append(f"It rises with {'; '.join(hurt)}.")
     if same := [
-        f"{label} ({signed(change, 3)})" for change, label in changes if abs(change) <= CHANCE
+        f"{label} ({format_signed(change, 3)})"
+        for change, label in changes
+        if abs(change) <= CHANCE
     ]:
         told.append(f"No more than chance: {'; '.join(same)}.")
     return " ".join(told)
@@ -140,7 +144,7 @@ def in_words(rungs: Sequence[Rung]) -> str:
 
 def losses(rungs: Sequence[Rung]) -> LabelledArray:
     """The last loss of each rung, [rung]."""
-    values = np.array([rung.entry.last for rung in rungs])
+    values = np.array([rung.entry.last_loss for rung in rungs])
     return LabelledArray(
         values, (Axis("rung", tuple(rung.label for rung in rungs)),), "loss (nats per token)"
     )
@@ -218,10 +222,10 @@ def experiments(entries: Mapping[str, Entry]) -> None:
                     with st.container(width="stretch", gap="xsmall"):
                         st.markdown(f"**{group.title}**")
                         st.caption(
-                            escaped(reached(known)),
+                            escape_markdown(lowest_losses(known)),
                             help="The lowest loss of each experiment, in nats per token.",
                         )
-                if fold := folded(
+                if fold := folded_part(
                     f"{len(group.plans)} experiments", key=f"experiments {group.title}"
                 ):
                     with fold:
@@ -243,11 +247,11 @@ def experiments(entries: Mapping[str, Entry]) -> None:
                                 )
 
 
-def reached(known: Sequence[Entry]) -> str:
+def lowest_losses(known: Sequence[Entry]) -> str:
     """The lowest loss of each model of a group; of many the first and the last."""
-    trained = [entry for entry in known if entry.diverged or math.isfinite(entry.best)]
+    trained = [entry for entry in known if entry.diverged or math.isfinite(entry.best_loss)]
     each = [
-        f"{entry.name} {'diverged' if entry.diverged else brief(entry.best, 4)}"
+        f"{entry.name} {'diverged' if entry.diverged else brief(entry.best_loss, 4)}"
         for entry in trained
     ]
     if not each:
@@ -265,10 +269,10 @@ def results(plan: Plan, entry: Entry | None) -> str:
     numbers = [f"published {plan.target.value:,g}"] if plan.target else []
     if entry is not None and entry.diverged:
         numbers.append("it diverged here")
-    elif entry is not None and (math.isfinite(entry.best) or quantity == "parameters"):
+    elif entry is not None and (math.isfinite(entry.best_loss) or quantity == "parameters"):
         ours = {
-            "loss": small(entry.best, 4),
-            "perplexity": perplexity_in_words(entry.best),
+            "loss": format_small(entry.best_loss, 4),
+            "perplexity": perplexity_in_words(entry.best_loss),
             "parameters": f"{entry.parameters:,}",
         }
         numbers.append(f"here {ours[quantity]}")

@@ -20,10 +20,10 @@ from gptviz.runs.exports import FORMATS, Format
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import hidden
-from gptviz.ui.shell.subject.model_list import imported
+from gptviz.ui.shell.subject.model_list import describe_import
 from gptviz.ui.views.entries import Entry
 from gptviz.ui.views.open_in import open_in
-from gptviz.ui.widgets import addresses, controls, escaped, jobs, pressed
+from gptviz.ui.widgets import addresses, controls, escape_markdown, jobs, press_button
 from gptviz.ui.widgets.figure import pixels
 
 from .curves import NONE
@@ -46,10 +46,10 @@ def one_model(entries: Mapping[str, Entry]) -> None:
     # The result of the last click on one of the buttons, or why it did nothing; a deletion can be
     # undone.
     if failed := st.session_state.pop(_FAILED, None):
-        st.error(escaped(failed))
+        st.error(escape_markdown(failed))
     if done := st.session_state.pop(_DONE, None):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.success(escaped(done), width="stretch", icon=":material/check:")
+            st.success(escape_markdown(done), width="stretch", icon=":material/check:")
             if token := st.session_state.pop(_TOKEN, None):
                 st.button(
                     "Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:"
@@ -159,7 +159,7 @@ def save_as(name: str) -> None:
                     icon=":material/download:",
                     width="stretch",
                 )
-                st.caption(f"Not for this model: {escaped(why_not)}.")
+                st.caption(f"Not for this model: {escape_markdown(why_not)}.")
                 continue
             _offer(
                 name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots
@@ -175,8 +175,8 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     if size <= MOST_DOWNLOADED:
         st.download_button(
             f"{chosen.title}{'' if key == 'zip' else ', zipped'} ({how_large})",
-            lambda: zipped(name, chosen, snapshots=snapshots),
-            f"{names.possible(name)}{'' if key == 'zip' else f'-{key}'}.zip",
+            lambda: zip_model(name, chosen, snapshots=snapshots),
+            f"{names.possible_name(name)}{'' if key == 'zip' else f'-{key}'}.zip",
             "application/zip",
             key=f"download {key}",
             on_click="ignore",
@@ -192,21 +192,21 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
         return
     label = f"{chosen.title} ({how_large}), into a folder"
     about = "export", name, key, snapshots
-    if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
+    if press_button(label, key=f"save {key}", icon=":material/save:", width="stretch"):
         job.forget(about)
         write = partial(_save, name, key, size, snapshots=snapshots)
         job.begin(about, f"Writing {name}", write).wait(AT_ONCE)
-    if (going := job.found(about)) is not None:
+    if (going := job.find_job(about)) is not None:
         jobs.follow(going, f"save {key}")
         if going.value is not None:
-            st.success(f"It is in {escaped(str(going.value))}", icon=":material/check:")
+            st.success(f"It is in {escape_markdown(str(going.value))}", icon=":material/check:")
     st.caption(
         f"It is larger than a download may be ({memory.in_bytes(MOST_DOWNLOADED)}), so it is "
         f"written to {home() / 'exports'}."
     )
 
 
-def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
+def zip_model(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
     """The model in one format as a zip file in memory."""
     file = io.BytesIO()
     chosen.write_zip(checkpoints.find(name), file, snapshots=snapshots)
@@ -220,7 +220,7 @@ def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
     """
     folder = home() / "exports"
     folder.mkdir(parents=True, exist_ok=True)
-    stem = names.possible(name)
+    stem = names.possible_name(name)
     ending = FORMATS[key].ending
     paths = (folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}" for number in count(1))
     to = next(path for path in paths if not path.exists())
@@ -234,7 +234,7 @@ def report_of(name: str) -> None:
     st.download_button(
         "Report",
         lambda: written_report(name),
-        f"{names.possible(name)}-report.html",
+        f"{names.possible_name(name)}-report.html",
         "text/html",
         key=f"report of {name}",
         on_click="ignore",
@@ -288,7 +288,7 @@ def _delete(name: str) -> None:
 
 
 def _trash() -> None:
-    if deleted := manage.deleted():
+    if deleted := manage.deleted_models():
         with st.popover(f"Trash ({len(deleted)})", icon=":material/restore_from_trash:"):
             st.caption(
                 f"The last {manage.MOST_DELETED} models that were deleted; older ones are gone "
@@ -296,7 +296,7 @@ def _trash() -> None:
             )
             for token, name in deleted.items():
                 st.button(
-                    escaped(name),
+                    escape_markdown(name),
                     key=f"bring back {token}",
                     on_click=_undelete,
                     args=(token,),
@@ -308,5 +308,5 @@ def _about_the_import(folder: Path) -> None:
     """Where a model that another program made came from, its licence, and what to know of it."""
     with suppress(checkpoints.CheckpointError):
         card = checkpoints.read_card(folder)
-        if about := ", ".join(imported(card)):
-            st.caption(escaped(f"{about}. {' '.join(card.notes)}"))
+        if about := ", ".join(describe_import(card)):
+            st.caption(escape_markdown(f"{about}. {' '.join(card.notes)}"))

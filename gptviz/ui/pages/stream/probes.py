@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.reading.probes import FROM_TEXT, MOST_TOKENS, TABLE, Probed
 from gptviz.labelled_array import LabelledArray
@@ -13,9 +13,9 @@ from gptviz.language_model.data import effort_of_rows
 from gptviz.language_model.fitted import probe_labels
 from gptviz.machine.errors import reason_of
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views.texts import text_to_fit
-from gptviz.ui.widgets import controls, escaped, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
 
 from . import steering
 
@@ -24,7 +24,7 @@ MOST_PLACES = 8
 _HEIGHT = 380
 
 
-def ask_probe(subject: Subject) -> Asked[Probed]:
+def ask_probe(subject: Subject) -> AskedAnalysis[Probed]:
     """The controls, which label and over which text, and the probes of that."""
     labels = probe_labels(subject.lm)
     hint = (
@@ -50,31 +50,31 @@ def ask_probe(subject: Subject) -> Asked[Probed]:
     return ask(subject, fitted.probe, "Fitting probes", label=label, text=text)
 
 
-def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
+def show(subject: Subject, asked: AskedAnalysis[Probed]) -> LabelledArray | None:
     """The accuracies as lines. Return the numbers of the picture; None while probes are not fitted
     yet, and after a message that none can be.
     """
     work = effort_of_rows(subject.lm, dict(asked.settings).get("text"), MOST_TOKENS)
     try:
-        probed = asked.value if work <= MOST else asked.followed("Fit the probes", work)
+        probed = asked.value if work <= MOST else asked.follow_value("Fit the probes", work)
     except (ValueError, OSError) as error:
-        st.info(f"{escaped(subject.key.name)}: {escaped(reason_of(error))}.")
+        st.info(f"{escape_markdown(subject.key.name)}: {escape_markdown(reason_of(error))}.")
         return None
     if probed is None:
         return None
     shorts = [layer.short for layer in probed.layers]
     table = probed.labelled()
     places = probed.places()
-    st.markdown(f"**{escaped(probed.said)}**")
+    st.markdown(f"**{escape_markdown(probed.said)}**")
     show_figure(
         by_layer(table, shorts, theme(), height=_HEIGHT),
         key="probes",
-        alt=f"How often a probe is right after each of {counted(len(shorts), 'layer')}, and one "
+        alt=f"How often a probe is right after each of {format_count(len(shorts), 'layer')}, and one "
         "of random labels.",
     )
     st.caption(
-        f"How often a probe is right, of {counted(len(probed.classes), 'label')}, on "
-        f"{counted(probed.tested_on, 'token')} that it was not fitted to: no text before one of "
+        f"How often a probe is right, of {format_count(len(probed.classes), 'label')}, on "
+        f"{format_count(probed.tested_on, 'token')} that it was not fitted to: no text before one of "
         "them, itself included, is equal to one that it read. Control task: the same probe learns "
         "random labels, one for each token of the vocabulary; what it gets right there it knows by "
         "heart. Always saying the commonest label is right at "
@@ -86,7 +86,7 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
             by_layer(places, shorts, theme(), height=_HEIGHT),
             key="probes by place",
             alt="How often the probe is right after each layer, at "
-            f"{counted(len(places.axes[0].labels), 'place')}.",
+            f"{format_count(len(places.axes[0].labels), 'place')}.",
         )
     if subject.lm.model.config.n_layer:
         # The direction between the tokens of one label and all others, which acts on every page.
@@ -111,11 +111,11 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
                 try:
                     steering.on_every_page(found.value)
                 except (ValueError, OSError) as error:
-                    st.info(f"{escaped(reason_of(error))}.")
+                    st.info(f"{escape_markdown(reason_of(error))}.")
     return table
 
 
-def code(asked: Asked[Probed]) -> str:
+def code(asked: AskedAnalysis[Probed]) -> str:
     """The lines of `gptviz` that compute the numbers on screen."""
     return asked.code(
         "result.accuracy, result.control  # [layer]: the shares of tokens that probes get right",

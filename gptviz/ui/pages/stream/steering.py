@@ -19,9 +19,9 @@ from gptviz.language_model.steering import Steered
 from gptviz.machine.errors import reason_of
 from gptviz.machine.lines import lines_of
 from gptviz.runs import fitted as kept
-from gptviz.ui.shell.subject import Asked, Subject, ask, edits
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, edits
 from gptviz.ui.views.files import download, read_in
-from gptviz.ui.widgets import addresses, controls, escaped, show_figure, theme, visit
+from gptviz.ui.widgets import addresses, controls, escape_markdown, show_figure, theme, visit
 
 # What is offered to models of texts whose task has no pairs of its own.
 PHRASES = (
@@ -60,7 +60,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     """The controls, what the direction does, and how well it tells the texts apart. Return the
     numbers of the picture and the code; none after a message that there is no direction.
     """
-    name, offered = _offered(subject)
+    name, offered = _offered_lists(subject)
     with st.expander(
         "How the direction is found: texts, block and method", expanded=not offered[0]
     ):
@@ -75,18 +75,18 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         return None, None
     try:
         found = own or asked.value
-        if not kept.lasts(found.name):  # its file was removed since, or who found it only reads
+        if not kept.is_kept(found.name):  # its file was removed since, or who found it only reads
             directions.keep(found)
         _in_place_of_earlier(subject, found)
         steered = _steered(subject, found, lists[1])
         if own:
             said = ""
         else:
-            said = _turned(subject, found, lists, steered.value.strength)
+            said = _describe_turned(subject, found, lists, steered.value.strength)
     except (ValueError, OSError) as error:
-        st.info(f"{escaped(subject.key.name)}: {escaped(reason_of(error))}.")
+        st.info(f"{escape_markdown(subject.key.name)}: {escape_markdown(reason_of(error))}.")
         return None, None
-    st.markdown(f"**{escaped(steered.value.said)}{said}**")
+    st.markdown(f"**{escape_markdown(steered.value.said)}{said}**")
     _pictures(found, steered.value)
     hint = (
         "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes no "
@@ -110,7 +110,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     )
 
 
-def _offered(subject: Subject) -> tuple[str, Lists]:
+def _offered_lists(subject: Subject) -> tuple[str, Lists]:
     """The name of a direction and the two lists that are offered for it; empty ones where the model
     cannot read them.
     """
@@ -147,7 +147,7 @@ def _texts(offered: Lists) -> Lists:
     return found[0], found[1]
 
 
-def _direction(subject: Subject, name: str, lists: Lists) -> Asked[Direction]:
+def _direction(subject: Subject, name: str, lists: Lists) -> AskedAnalysis[Direction]:
     """The controls for how the direction is found, and the direction, which is that of the model
     without edits.
     """
@@ -184,17 +184,17 @@ def _from_file(subject: Subject) -> Direction | None:
     of the texts.
     """
 
-    def read(path: Path) -> None:
+    def read_file(path: Path) -> None:
         addresses.write(FILE, subject.lm.read_direction(path).name)
 
     hint = (
         "A GGUF control vector of llama.cpp, repeng or this page: it is used in place of the "
         "texts, and kept in your folder."
     )
-    read_in("Or a direction from a file", "gguf", read, key="file with a direction", help=hint)
+    read_in("Or a direction from a file", "gguf", read_file, key="file with a direction", help=hint)
 
     config = subject.lm.model.config
-    found = controls.linked(FILE, lambda name: directions.kept(name, config), None)
+    found = controls.linked_choice(FILE, lambda name: directions.open_direction(name, config), None)
     if found is not None:
         st.button(
             "Back to the texts", icon=":material/undo:", on_click=addresses.write, args=(FILE, None)
@@ -207,13 +207,13 @@ def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
     before it was found here.
     """
     own = f"direction.{found.name}"
-    for text in edits.asked():
+    for text in edits.asked_edits():
         unit, _, to = text.partition("=")
         if unit != own and unit.rpartition("-")[0] == own.rpartition("-")[0]:
             edits.take_away(text)
             edits.set_to(f"{own}={to}" if to else own)
             st.rerun()
-        if unit == own and text not in subject.key.edits and not visit.remembered(text):
+        if unit == own and text not in subject.key.edits and not visit.remembered_value(text):
             visit.remember(text, True)
             st.rerun()
 
@@ -237,7 +237,7 @@ def on_every_page(found: Direction) -> float:
         "Take all that lies along the direction out of the stream, on every page, or leave it "
         "there again."
     )
-    if off in edits.asked():
+    if off in edits.asked_edits():
         label = "Bring the direction back"
     else:
         label = "Switch the direction off"
@@ -245,7 +245,7 @@ def on_every_page(found: Direction) -> float:
     return strength
 
 
-def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked[Steered]:
+def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> AskedAnalysis[Steered]:
     """The controls for the strength and for what is read, and what the model then says."""
     if away and subject.prompt == subject.default:
         default = LAST
@@ -269,11 +269,11 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
         "strength": strength or USUAL,
         "frozen": frozen,
     }
-    key = subject.key.without(f"direction.{found.name}")
+    key = subject.key.without_edit(f"direction.{found.name}")
     return ask(key, steering.steer, "Steering", **settings)
 
 
-def _turned(subject: Subject, found: Direction, lists: Lists, strength: float) -> str:
+def _describe_turned(subject: Subject, found: Direction, lists: Lists, strength: float) -> str:
     """How many held-out pairs of texts go on alike with the direction, in a sentence; empty where
     there are no such pairs.
     """
@@ -281,7 +281,7 @@ def _turned(subject: Subject, found: Direction, lists: Lists, strength: float) -
         return ""
     settings = {"direction": found.name, "toward": lists[0], "away": lists[1], "strength": strength}
     turned, of = ask(
-        subject.key.unedited, steering.turned, "Steering held-out texts", **settings
+        subject.key.unedited, steering.count_turned, "Steering held-out texts", **settings
     ).value
     if of:
         return f" With it {turned:,} of {of:,} held-out texts go on as their partners do."

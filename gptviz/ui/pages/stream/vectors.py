@@ -9,7 +9,7 @@ import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.kit import scatter
-from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
@@ -17,18 +17,18 @@ from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import reading
-from gptviz.settings.address_values import Values, whole
+from gptviz.settings.address_values import Values, whole_number
 from gptviz.ui.records.stream import GONE, MAP, PROBES, STEERING, VIEWS
-from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
 from gptviz.ui.views import projections
-from gptviz.ui.views.projections import Placing, begun
+from gptviz.ui.views.projections import Placing, begin_projection
 from gptviz.ui.views.read import read_by
 from gptviz.ui.widgets import (
     Try,
     addresses,
-    capitalised,
+    capitalise_text,
     controls,
-    escaped,
+    escape_markdown,
     in_quotes,
     show_figure,
     theme,
@@ -69,11 +69,11 @@ def view_control(*, is_decoder: bool) -> str:
         "Steering: what the model says with a direction between texts added to the stream."
     )
     views = VIEWS if is_decoder else [view for view in VIEWS if view not in (PROBES, STEERING)]
-    controls.opens("view", MAP, views, OF_MAP)
+    controls.open_with("view", MAP, views, OF_MAP)
     return controls.select("View", views, key="view", help=hint, segmented=True, gone=GONE)
 
 
-def ask_stream(subject: Subject) -> Asked[StreamSummary]:
+def ask_stream(subject: Subject) -> AskedAnalysis[StreamSummary]:
     """The stream of the text; if that is long, of its end."""
     is_long = len(read_by(subject).ids) > MOST_POSITIONS
     return ask(
@@ -81,20 +81,20 @@ def ask_stream(subject: Subject) -> Asked[StreamSummary]:
     )
 
 
-def labels(asked: Asked[StreamSummary]) -> tuple[str, ...]:
+def labels(asked: AskedAnalysis[StreamSummary]) -> tuple[str, ...]:
     """The visible forms of the tokens at the positions shown."""
     return tuple(map(language_model(asked.key).tokenizer.label, asked.value.ids))
 
 
-def position_control(subject: Subject, asked: Asked[StreamSummary]) -> int | None:
+def position_control(subject: Subject, asked: AskedAnalysis[StreamSummary]) -> int | None:
     """The tokens as chips: which of the positions shown is chosen, None for all of them together.
 
     The choice stands in the address as `position`. A click on the chosen one gives it up.
     """
     seen = asked.value
     tokens = labels(asked)
-    values = whole(seen.positions.start, seen.positions[-1])
-    index = controls.linked(
+    values = whole_number(seen.positions.start, seen.positions[-1])
+    index = controls.linked_choice(
         "position",
         lambda asked: None if asked == ALL else seen.positions.index(int(asked)),
         None,
@@ -129,20 +129,22 @@ def position_control(subject: Subject, asked: Asked[StreamSummary]) -> int | Non
     return index
 
 
-def written(subject: Subject, asked: Asked[StreamSummary], index: int | None) -> LabelledArray:
+def draw_written(
+    subject: Subject, asked: AskedAnalysis[StreamSummary], index: int | None
+) -> LabelledArray:
     """The amount that each sublayer writes, as bars; the numbers of the picture."""
     shown = interp.at_position(shares_of(asked), index)
     if not shown.axes[1].labels:
         st.info("This model has no blocks: nothing is written into the stream after the embedding.")
         return shown
     show_figure(
-        figures.written(shown, theme(), height=_HEIGHT),
+        figures.draw_written(shown, theme(), height=_HEIGHT),
         key="written",
-        alt=f"How much each of {counted(len(shown.axes[1].labels), 'sublayer')} writes, against "
+        alt=f"How much each of {format_count(len(shown.axes[1].labels), 'sublayer')} writes, against "
         "the stream that it finds.",
     )
     st.caption(
-        f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided "
+        f"{interp.explain_written(subject.lm.model.config)} Above: the length of what is written, divided "
         "by the length of the stream "
         "there; dotted: as long as the stream itself. Below: the part of it that points the way "
         "the stream already points, also "
@@ -155,11 +157,11 @@ def written(subject: Subject, asked: Asked[StreamSummary], index: int | None) ->
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def shares_of(asked: Asked[StreamSummary]) -> LabelledArray:
+def shares_of(asked: AskedAnalysis[StreamSummary]) -> LabelledArray:
     return interp.shares(asked.value, labels(asked))
 
 
-def who_writes_most(asked: Asked[StreamSummary]) -> str:
+def who_writes_most(asked: AskedAnalysis[StreamSummary]) -> str:
     """The sublayer that writes most against the stream it finds, and the one that writes least;
     empty where nothing can be said.
     """
@@ -174,12 +176,12 @@ def who_writes_most(asked: Asked[StreamSummary]) -> str:
     return (
         f"A token's vector is changed most by {_title(seen, seen.writers[most])}: what that adds "
         f"is {brief(median[most])} times as long as the vector, in the median over the tokens. "
-        f"{capitalised(_title(seen, seen.writers[least]))} adds least, {brief(median[least])} "
+        f"{capitalise_text(_title(seen, seen.writers[least]))} adds least, {brief(median[least])} "
         "times its length."
     )
 
 
-def stop_unless_numbers(asked: Asked[StreamSummary]) -> None:
+def stop_unless_numbers(asked: AskedAnalysis[StreamSummary]) -> None:
     """End the page with a message if the vectors of a damaged model are not numbers."""
     if not np.isfinite(asked.value.states.numpy()).all():
         about = (
@@ -187,7 +189,7 @@ def stop_unless_numbers(asked: Asked[StreamSummary]) -> None:
             "that they overflow"
         )
         way_out = "Choose another model or step above, or take its edits away."
-        st.error(escaped(f"{asked.key.name}: {about}. {way_out}"))
+        st.error(escape_markdown(f"{asked.key.name}: {about}. {way_out}"))
         st.stop()
 
 
@@ -198,7 +200,7 @@ def _title(seen: StreamSummary, writer: str) -> str:
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def lengths_of(asked: Asked[StreamSummary]) -> LabelledArray:
+def lengths_of(asked: AskedAnalysis[StreamSummary]) -> LabelledArray:
     return interp.lengths(asked.value, labels(asked))
 
 
@@ -230,7 +232,7 @@ def map_controls(seen: StreamSummary) -> MapChoice:
 
 
 def map_of(
-    subject: Subject, asked: Asked[StreamSummary], chosen: MapChoice, index: int | None
+    subject: Subject, asked: AskedAnalysis[StreamSummary], chosen: MapChoice, index: int | None
 ) -> LabelledArray:
     """The positions as points, with what the picture loses; the numbers of the picture."""
     seen = asked.value
@@ -240,7 +242,7 @@ def map_of(
     made = replace(chosen, method="PCA", seed=0, compared=False)
     if chosen.method != "PCA":
         bent = replace(chosen, compared=False)
-        ready = projections.finished(placing_of(asked, bent), chosen.method)
+        ready = projections.finished_projection(placing_of(asked, bent), chosen.method)
         picture, made = (picture, made) if ready is None else (ready, bent)
     vectors = by_layer[chosen.layer]
     kinds = list(map(subject.lm.tokenizer.kind_of, seen.ids))
@@ -249,7 +251,7 @@ def map_of(
         near = embeddings.neighbours(vectors, tokens, index, count=5).ids
     else:
         near = ()
-    ends = scatter.ends(
+    ends = scatter.axis_ends(
         np.concatenate([np.asarray(one.points.values) for one in (*pictures, picture)])
     )
     show_figure(
@@ -264,7 +266,7 @@ def map_of(
             notes=[f"length {brief(one)}" for one in lengths.values[chosen.layer]],
         ),
         key="stream map",
-        alt=f"{counted(len(tokens), 'position')} of the text after "
+        alt=f"{format_count(len(tokens), 'position')} of the text after "
         f"{seen.layers[chosen.layer].title}, by {made.method}.",
     )
     # What the picture loses.
@@ -301,26 +303,28 @@ def map_of(
 
 
 @st.cache_resource(max_entries=8, show_spinner="Placing the positions")
-def maps_of(asked: Asked[StreamSummary], unit: bool) -> tuple[list[Vectors], list[Projection]]:
+def maps_of(
+    asked: AskedAnalysis[StreamSummary], unit: bool
+) -> tuple[list[Vectors], list[Projection]]:
     """The vectors after each layer, and their pictures by PCA."""
     by_layer = interp.rows(asked.value, unit=unit)
     return by_layer, interp.maps(by_layer, labels(asked))
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
-def placing_of(asked: Asked[StreamSummary], chosen: MapChoice) -> Placing:
+def placing_of(asked: AskedAnalysis[StreamSummary], chosen: MapChoice) -> Placing:
     """A picture by t-SNE or UMAP, computed once for all sessions."""
     by_layer, pictures = maps_of(asked, chosen.unit)
     tokens = labels(asked)
     vectors = by_layer[chosen.layer]
     like = pictures[chosen.layer]
-    return begun(
+    return begin_projection(
         lambda: interp.map_after(vectors, tokens, chosen.method, chosen.seed, like), len(tokens)
     )
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def trust_of(asked: Asked[StreamSummary], chosen: MapChoice) -> tuple[float, int]:
+def trust_of(asked: AskedAnalysis[StreamSummary], chosen: MapChoice) -> tuple[float, int]:
     by_layer, pictures = maps_of(asked, chosen.unit)
     if chosen.method == "PCA":
         picture = pictures[chosen.layer]
@@ -329,7 +333,7 @@ def trust_of(asked: Asked[StreamSummary], chosen: MapChoice) -> tuple[float, int
     return embeddings.trustworthiness(by_layer[chosen.layer], picture)
 
 
-def tries(asked: Asked[StreamSummary]) -> list[Try]:
+def tries(asked: AskedAnalysis[StreamSummary]) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
     seen = asked.value
     offers = list[Try]()
@@ -365,7 +369,7 @@ def tries(asked: Asked[StreamSummary]) -> list[Try]:
     return offers
 
 
-def code(asked: Asked[StreamSummary], index: int | None, chosen: MapChoice | None) -> str:
+def code(asked: AskedAnalysis[StreamSummary], index: int | None, chosen: MapChoice | None) -> str:
     """The lines of `gptviz` that compute the numbers of the map, or of what is written where no map
     is chosen.
     """

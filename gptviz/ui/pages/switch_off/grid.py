@@ -17,9 +17,15 @@ from gptviz.language_model import LanguageModel, changing
 from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.model.parts.positions import POSITIONS
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, edits
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, edits
 from gptviz.ui.shell.subject.edits import EDITS
-from gptviz.ui.views.contrasts import answered, chosen, loss_of_head, needed_head, when_it_appeared
+from gptviz.ui.views.contrasts import (
+    answered_questions,
+    chosen_question,
+    loss_of_head,
+    needed_head,
+    when_it_appeared,
+)
 from gptviz.ui.views.loss_texts import (
     PROMPT,
     LossText,
@@ -29,8 +35,8 @@ from gptviz.ui.views.loss_texts import (
     unit_of,
     without_each,
 )
-from gptviz.ui.widgets import Try, controls, escaped
-from gptviz.ui.widgets.details import csv_button, folded
+from gptviz.ui.widgets import Try, controls, escape_markdown
+from gptviz.ui.widgets.details import csv_button, folded_part
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import settings
 from gptviz.ui.widgets.tables import show_table
@@ -86,7 +92,7 @@ def losses(subject: Subject, text: LossText, to: str) -> dict[Unit, float]:
     return {units[name]: before + rise for name, rise in rises.items()}
 
 
-def ask_losses(subject: Subject, text: LossText, to: str) -> Asked[dict[str, float]]:
+def ask_losses(subject: Subject, text: LossText, to: str) -> AskedAnalysis[dict[str, float]]:
     """How much the loss rises without each head and MLP; `to` as in `losses`."""
     n_units = len(heads_and_mlps(subject.lm.model.config))
     return ask(
@@ -128,14 +134,14 @@ def show(
     of = fingerprint(subject.key, text, to)
 
     def switch(value: object) -> None:
-        unit = unit_grid.clicked(value, of, units)
+        unit = unit_grid.read_click(value, of, units)
         if unit is not None and unit in has:
             edits.take_away(has[unit])
         elif unit is not None:
             edits.set_to(edit_unit(unit, to).text)
 
     words = subject.prompt if text.which == PROMPT else "data held out"
-    about = unit_grid.About(
+    about = unit_grid.UnitNotes(
         of, subject.key.title, words, unit_of(lm), code(subject, text, to), tuple(settings())
     )
     packed = unit_grid.payload(unit_grid.rows(units), has, changes, about, example)
@@ -192,7 +198,7 @@ def form(config: Config) -> None:
     """The list: a piece of the model, what becomes of it, and a button that adds the edit."""
     offered = units(config)
     title = "More edits: patterns, positions, neurons, from a list"
-    if (fold := folded(title, icon=":material/list:", key="more edits")) is None:
+    if (fold := folded_part(title, icon=":material/list:", key="more edits")) is None:
         return
     with fold:
         part, number = st.columns([3, 1], vertical_alignment="bottom")
@@ -215,7 +221,7 @@ def form(config: Config) -> None:
                     expert = _one_of("expert", config.experts)
                 if expert is not None:
                     unit = Unit("expert", unit.block, expert, unit.in_encoder)
-        to = _becomes(unit)
+        to = _replacement_value(unit)
         text = unit.name if to == "zero" else f"{unit.name}={to}"
         st.button(
             "Add this edit",
@@ -226,7 +232,7 @@ def form(config: Config) -> None:
             help="On every page; an edit of the same piece is replaced.",
         )
         st.caption(
-            f"{escaped(edit(text, config).title)}. Its name in links and on the command line: "
+            f"{escape_markdown(edit(text, config).title)}. Its name in links and on the command line: "
             f"`{text}`"
         )
 
@@ -242,7 +248,7 @@ def _one_of(what: str, count: int) -> int | None:
     return int(chosen)
 
 
-def _becomes(unit: Unit) -> str:
+def _replacement_value(unit: Unit) -> str:
     """The value that replaces the unit, as it stands after the = of an edit."""
     what, value = st.columns([3, 1], vertical_alignment="bottom")
     with what:
@@ -268,7 +274,7 @@ def tries(
     MLP, as far as it is known.
     """
     unit = unit_of(subject.lm)
-    offers = known(subject)
+    offers = try_known(subject)
     heads = {one: value for one, value in without.items() if one.is_head}
     if heads:
         most = max(heads, key=heads.__getitem__)
@@ -293,12 +299,12 @@ def tries(
     return offers
 
 
-def known(subject: Subject) -> list[Try]:
+def try_known(subject: Subject) -> list[Try]:
     """For a model of tasks with known answers: the head that an answer needs, what is lost without
     it, and when it appeared.
     """
     key = subject.key.unedited
-    question = chosen(answered(key), subject.prompt)
+    question = chosen_question(answered_questions(key), subject.prompt)
     head = None if question is None else needed_head(key, question)
     if question is None or head is None:
         return []

@@ -22,15 +22,15 @@ from gptviz.runs import checkpoints
 from gptviz.text import CorpusUnavailableError, Tokenizer
 from gptviz.text.datasets.languages import FIRST, TRANSLATED, examples
 from gptviz.text.tokenizers.pieces import Cost, cost, pieces
-from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views.texts import PASSAGES
-from gptviz.ui.widgets import controls, escaped, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
-from .cut import first, strip, summary, with_template
-from .learn import LEARNED, OTHER, OWN, given, learned_from, to_learn
+from .cut import first_tokens, strip, summary, with_template
+from .learn import LEARNED, OTHER, OWN, learned_from, text_expression, to_learn
 
 IN_A_FOLDER: Final = "in a folder of yours"
 LONGEST_PATH = 1_000
@@ -60,17 +60,17 @@ class Beside:
         return cls(name, _of_model(checkpoints.find(name)), f"gptviz.load({name!r}).tokenizer")
 
     @classmethod
-    def at(cls, name: str, path: Path) -> Beside:
+    def from_path(cls, name: str, path: Path) -> Beside:
         """That of another program."""
         return cls(name, _at(path), f"gptviz.pretrained.opening.tokenizer_at(Path({str(path)!r}))")
 
 
-def compare(subject: Subject) -> Shown:
+def compare(subject: Subject) -> PageResult:
     """Two tokenizers on the text on screen, and on eight languages, numbers and code."""
     own = Beside.of_model(subject.key.name)
-    name = other(own.name)
+    name = choose_other(own.name)
     try:
-        beside_it = beside(name)
+        beside_it = other_tokenizer(name)
         if beside_it is None:
             return NOTHING
         both = {one.name: one.tokenizer for one in (own, beside_it)}
@@ -80,7 +80,7 @@ def compare(subject: Subject) -> Shown:
             for one, tokenizer in both.items()
         }
     except (ValueError, OSError, checkpoints.CheckpointError, CorpusUnavailableError) as error:
-        st.error(escaped(f"{name}: {reason_of(error)}. Choose another one beside it."))
+        st.error(escape_markdown(f"{name}: {reason_of(error)}. Choose another one beside it."))
         return NOTHING
 
     # the text, cut by each
@@ -89,10 +89,10 @@ def compare(subject: Subject) -> Shown:
     ):
         with column:
             st.markdown(
-                f"**{escaped(one)}**: {SHORT[tokenizer.way]}, {tokenizer.vocab_size:,} tokens in "
+                f"**{escape_markdown(one)}**: {SHORT[tokenizer.way]}, {tokenizer.vocab_size:,} tokens in "
                 "its vocabulary"
             )
-            cut_text = pieces(tokenizer, first(read[one]))
+            cut_text = pieces(tokenizer, first_tokens(read[one]))
             if one == own.name:
                 cut_text = with_template(subject, cut_text)
             strip(
@@ -128,9 +128,9 @@ def compare(subject: Subject) -> Shown:
     )
     st.caption(
         f"The same sentences in eight languages: how many times as many tokens as in {FIRST} they "
-        f"take, {escaped(said)}. A text "
+        f"take, {escape_markdown(said)}. A text "
         "that takes more tokens costs more to read, and fills the context sooner. "
-        f"{escaped(no_bar)}"
+        f"{escape_markdown(no_bar)}"
     )
 
     # the same as a table
@@ -154,10 +154,10 @@ def compare(subject: Subject) -> Shown:
         "per token is a shorter text for "
         "the model; a letter beyond the Latin ones has two to four bytes."
     )
-    return Shown(lambda: dear, code(own.code, beside_it.code))
+    return PageResult(lambda: dear, code(own.code, beside_it.code))
 
 
-def other(own: str) -> str:
+def choose_other(own: str) -> str:
     """The control `other`: what stands beside the tokenizer of the model on screen, which is called
     `own`.
     """
@@ -183,7 +183,7 @@ def places() -> dict[str, Place]:
     return {f"{place.name} ({place.store})": place for place in stores.tokenizers()}
 
 
-def beside(name: str) -> Beside | None:
+def other_tokenizer(name: str) -> Beside | None:
     """The tokenizer that is called so in the control `other`; None, with a line that says why, as
     long as there is none.
 
@@ -196,13 +196,13 @@ def beside(name: str) -> Beside | None:
     if checkpoints.folder_of(name) is not None:
         return Beside.of_model(name)
     if name == LEARNED:
-        return _learned()
+        return _learned_tokenizer()
     if name == IN_A_FOLDER:
         return _in_a_folder()
-    return Beside.at(name, places()[name].path)
+    return Beside.from_path(name, places()[name].path)
 
 
-def _learned() -> Beside | None:
+def _learned_tokenizer() -> Beside | None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         text, name, most = to_learn()
     if not text.strip():
@@ -214,7 +214,9 @@ def _learned() -> Beside | None:
     else:
         of = name
     title = f"{len(learned.merges):,} merges learned from {of}"
-    return Beside(title, learned.tokenizer, f"learned({given(text, name)}, {most}).tokenizer")
+    return Beside(
+        title, learned.tokenizer, f"learn_merges({text_expression(text, name)}, {most}).tokenizer"
+    )
 
 
 def _in_a_folder() -> Beside | None:
@@ -237,12 +239,12 @@ def _in_a_folder() -> Beside | None:
             return None
         folder = Path(typed.strip().strip("\"'")).expanduser().absolute()
         if not folder.is_dir():
-            st.error(escaped(f"There is no folder {folder}: type the path of one."))
+            st.error(escape_markdown(f"There is no folder {folder}: type the path of one."))
             return None
         inside = places_inside(folder)
         if not inside:
             st.warning(
-                escaped(
+                escape_markdown(
                     f"No tokenizer was found in {folder}, nor in the folders below it: type the "
                     "path of another one."
                 )
@@ -250,13 +252,13 @@ def _in_a_folder() -> Beside | None:
             return None
         hint = "The tokenizers in this folder and below it."
         name = controls.select("Tokenizer", [*inside], key="inside", help=hint)
-    return Beside.at(name, inside[name].path)
+    return Beside.from_path(name, inside[name].path)
 
 
 @st.cache_data(ttl=20, max_entries=8, show_spinner="Looking for tokenizers in the folder")
 def places_inside(folder: Path) -> dict[str, Place]:
     """The tokenizers in a folder that the user names and below it, by their names there."""
-    inside = stores.inside(folder)
+    inside = stores.store_inside(folder)
     return {place.name: place for place in (*inside.tokenizers, *inside.models)}
 
 
@@ -289,7 +291,7 @@ def code(*codes: str) -> str:
     uses = {
         "gptviz.text": "import gptviz.text",
         "gptviz.pretrained": "import gptviz.pretrained.opening",
-        "learned(": "from gptviz.text.tokenizers.learning import learned",
+        "learn_merges(": "from gptviz.text.tokenizers.learning import learn_merges",
         "Path(": "from pathlib import Path",
     }
     more = "".join(f"{line}\n" for use, line in uses.items() if any(use in code for code in codes))

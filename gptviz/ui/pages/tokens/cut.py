@@ -11,25 +11,25 @@ import numpy as np
 import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import format_count
 from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, PATTERN, QUERY, STREAM, VALUE
 from gptviz.figures.reading import tokens as figures
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.settings.address_values import whole
-from gptviz.text import BPETokenizer, Encoding, Tokenizer, visible
+from gptviz.settings.address_values import whole_number
+from gptviz.text import BPETokenizer, Encoding, Tokenizer, visible_form
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.merging import Merging
 from gptviz.text.tokenizers.pieces import Piece, cost, pieces
 from gptviz.ui.records.tokens import COMPARE, CUT, LEARN
-from gptviz.ui.shell.close import Shown
+from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.shell.subject.chat_turn import frame_of
 from gptviz.ui.widgets import (
     Try,
     addresses,
-    capitalised,
+    capitalise_text,
     controls,
-    escaped,
+    escape_markdown,
     in_quotes,
     picking,
     show_figure,
@@ -76,12 +76,12 @@ WAYS: Final = {
     "probability, and of all ways to cut a word it takes the one whose probabilities have the "
     "largest product.",
 }
-NUMBER: Final = whole(0, 10**6)
+NUMBER: Final = whole_number(0, 10**6)
 COMMON = "the king and the queen"
 RARE = "the unicorn and the porcupine"
 
 
-def cut(subject: Subject) -> Shown:
+def show_tokens(subject: Subject) -> PageResult:
     """The text on screen as tokens, and how one word of it was put together."""
     shown_pieces = with_template(subject, pieces_of(subject.key, subject.prompt))
     tokenizer = subject.lm.tokenizer
@@ -102,7 +102,9 @@ def cut(subject: Subject) -> Shown:
     for piece in shown_pieces:
         data[piece.word] = data.get(piece.word, b"") + piece.data
         labels[piece.word] = labels.get(piece.word, "") + piece.label
-    texts = {word: visible(data[word].decode("utf-8", "replace")) or labels[word] for word in data}
+    texts = {
+        word: visible_form(data[word].decode("utf-8", "replace")) or labels[word] for word in data
+    }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         picking.pick(
             "Word",
@@ -121,7 +123,7 @@ def cut(subject: Subject) -> Shown:
                 "together."
             )
             count = len(merging.merges)
-            shown = played(TREE, list(range(count + 1)), help_text)
+            shown = play_merges(TREE, list(range(count + 1)), help_text)
     if merging is not None and merging.merges:
         _tree(subject, texts[number], merging, shown)
     st.markdown(way(tokenizer, merging, ids))
@@ -130,17 +132,17 @@ def cut(subject: Subject) -> Shown:
         Axis("token", tuple(piece.label for piece in shown_pieces)),
         Axis("of it", ("number in the vocabulary", "bytes")),
     )
-    return Shown(lambda: LabelledArray(numbers, axes, "value"), code(subject))
+    return PageResult(lambda: LabelledArray(numbers, axes, "value"), code(subject))
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def pieces_of(key: ModelKey, prompt: str) -> list[Piece]:
     """The tokens of the prompt."""
     tokenizer = language_model(key).tokenizer
-    return pieces(tokenizer, first(tokenizer.encode(prompt)))
+    return pieces(tokenizer, first_tokens(tokenizer.encode(prompt)))
 
 
-def first(encoding: Encoding) -> Encoding:
+def first_tokens(encoding: Encoding) -> Encoding:
     """The first `MOST_SHOWN` tokens."""
     return Encoding(
         encoding.ids[:MOST_SHOWN],
@@ -189,7 +191,7 @@ def _word(cut_text: Sequence[Piece]) -> int:
     and of those the longest.
     """
 
-    def parsed(text: str) -> int:
+    def parse_number(text: str) -> int:
         if int(text) > cut_text[-1].word:
             raise ValueError(f"the words of this text are numbered from 0 to {cut_text[-1].word}")
         return int(text)
@@ -199,7 +201,7 @@ def _word(cut_text: Sequence[Piece]) -> int:
     for piece in cut_text:
         length[piece.word] += len(piece.data)
     usual = max(size, key=lambda one: (size[one], length[one], -one))
-    return controls.linked(WORD, parsed, usual, values=NUMBER)
+    return controls.linked_choice(WORD, parse_number, usual, values=NUMBER)
 
 
 def strip(
@@ -215,7 +217,7 @@ def strip(
     """
     token_strip(
         [
-            Token(piece.label, note=about(piece), kind=piece.kind, below=f"{piece.id}")
+            Token(piece.label, note=describe_piece(piece), kind=piece.kind, below=f"{piece.id}")
             for piece in cut_text
         ],
         key=key,
@@ -231,14 +233,14 @@ def strip(
     )
 
 
-def about(piece: Piece) -> str:
+def describe_piece(piece: Piece) -> str:
     """What the card of a token says."""
     if piece.instead_of:
         read = f", read instead of “{piece.instead_of}”"
     else:
         read = ""
     if piece.data:
-        data = f" · {counted(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}"
+        data = f" · {format_count(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}"
     else:
         data = ""
     return f"{piece.kind}{read} · number {piece.id:,}{data}"
@@ -256,9 +258,9 @@ def summary(cut_text: Sequence[Piece], whole: int, text: str) -> str:
     else:
         shown = ""
     return (
-        f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, "
-        f"{counted(size, 'byte')}: "
-        f"{size / max(1, whole):.2f} bytes per token. {capitalised(listed)}.{shown}"
+        f"**{format_count(whole, 'token')}** for {format_count(len(text), 'character')}, "
+        f"{format_count(size, 'byte')}: "
+        f"{size / max(1, whole):.2f} bytes per token. {capitalise_text(listed)}.{shown}"
     )
 
 
@@ -268,7 +270,7 @@ def merging_of(key: ModelKey, ids: tuple[int, ...]) -> Merging | None:
     return language_model(key).tokenizer.merging(ids)
 
 
-def played(player: Player, options: list[int], about: str) -> int:
+def play_merges(player: Player, options: list[int], about: str) -> int:
     """The slider through merges, with the button that plays them."""
     player.button(options, options[-1])
     made = controls.notch(
@@ -298,7 +300,7 @@ def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
     show_figure(
         figures.tree(symbols, merges, theme(), height=70 + 44 * levels, shown=shown),
         key="merge tree",
-        alt=f"The first {shown} of {counted(len(merging.merges), 'merge')} that make {text}: "
+        alt=f"The first {shown} of {format_count(len(merging.merges), 'merge')} that make {text}: "
         f"{after}.",
     )
     last = ""
@@ -309,7 +311,7 @@ def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
             "tokenizer’s list."
         )
     st.caption(
-        f"**{counted(shown, 'merge')} of {len(merging.merges)}**: {escaped(after)}.{last} Of all "
+        f"**{format_count(shown, 'merge')} of {len(merging.merges)}**: {escape_markdown(after)}.{last} Of all "
         "neighbours, the pair that comes first in that list is merged next."
     )
 
@@ -338,10 +340,12 @@ def way(tokenizer: Tokenizer, merging: Merging | None, ids: Sequence[int]) -> st
     assert isinstance(tokenizer, BPETokenizer)
     own = [
         (tokenizer.label(i), scores[text])
-        for i, text in zip(ids, tokenizer.written(ids), strict=True)
+        for i, text in zip(ids, tokenizer.written_tokens(ids), strict=True)
         if text in scores
     ]
-    listed = " + ".join(f"{escaped(label)} ({score:.2f})".replace("-", "−") for label, score in own)
+    listed = " + ".join(
+        f"{escape_markdown(label)} ({score:.2f})".replace("-", "−") for label, score in own
+    )
     total = f"{sum(score for _, score in own):.2f}".replace("-", "−")
     return f"{WAYS[tokenizer.way]} Here, as logarithms: {listed} = {total}."
 
@@ -361,7 +365,7 @@ def tries(subject: Subject) -> list[Try]:
     if tokenizer.way in ("merges", "longest pieces", "likeliest pieces"):
         common, rare = (cost(tokenizer, text).tokens for text in (COMMON, RARE))
         notice = (
-            f"“{RARE}” takes {counted(rare, 'token')}, “{COMMON}” {common}: words that are "
+            f"“{RARE}” takes {format_count(rare, 'token')}, “{COMMON}” {common}: words that are "
             "frequent have a token of their own, "
             "rare ones are put together."
         )

@@ -12,21 +12,29 @@ from gptviz.figures.reading import tokens as figures
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.errors import reason_of
 from gptviz.text import CorpusUnavailableError, corpora, passages
-from gptviz.text.tokenizers.learning import BYTES, Learned, learned
+from gptviz.text.tokenizers.learning import BYTES, Learned, learn_merges
 from gptviz.text.tokenizers.pieces import Piece, pieces
 from gptviz.ui.records.tokens import COMPARE, PAGE
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.asking import in_code
 from gptviz.ui.views.texts import PASSAGES
-from gptviz.ui.widgets import addresses, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import (
+    addresses,
+    controls,
+    escape_markdown,
+    in_quotes,
+    jobs,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.playing import Player
 from gptviz.ui.widgets.tables import show_table
 
-from .cut import first, played, strip, summary
+from .cut import first_tokens, play_merges, strip, summary
 
 OTHER = "other"
 FROM = "learned_from"
@@ -41,13 +49,13 @@ LONGEST_IN_CODE = 2_000  # characters
 FILM = Player("film", "made", "Play the merges as they were learned; at the end, from the start.")
 
 
-def learn(subject: Subject) -> Shown:
+def learn(subject: Subject) -> PageResult:
     """Byte-pair encoding learned from a text, with a slider through its merges."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         try:
             text, name, most = to_learn()
         except CorpusUnavailableError as error:
-            st.error(escaped(f"{reason_of(error)}."))
+            st.error(escape_markdown(f"{reason_of(error)}."))
             return NOTHING
     if not text.strip():
         st.info("There is no text to learn from: type or paste one above.")
@@ -63,7 +71,7 @@ def learn(subject: Subject) -> Shown:
         {*range(min(20, count) + 1), *np.geomspace(1, count, 80).round().astype(int).tolist()}
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        made = played(FILM, options, about)
+        made = play_merges(FILM, options, about)
     cut_text = cut_after(text, most, made, subject.prompt)
     strip(cut_text, merging.tokenizer, key="tokens strip", label=f"The prompt after {made} merges")
     st.caption(summary(cut_text, len(cut_text), subject.prompt))
@@ -88,8 +96,8 @@ def learn(subject: Subject) -> Shown:
         )
     with right:
         _pairs(merging, text, most, made)
-    _onwards(name, text, most, count)
-    return Shown(lambda: shrunk, code(text, name, most))
+    _link_pages(name, text, most, count)
+    return PageResult(lambda: shrunk, code(text, name, most))
 
 
 def to_learn() -> tuple[str, str, int]:
@@ -132,7 +140,7 @@ def corpus_text(name: str) -> str:
 @jobs.resource("Learning the merges", max_entries=4)
 def learned_from(text: str, merges: int) -> Learned:
     """What byte-pair encoding learns from a text."""
-    merging = learned(text, merges)
+    merging = learn_merges(text, merges)
     _ = merging.tokens
     return merging
 
@@ -140,8 +148,8 @@ def learned_from(text: str, merges: int) -> Learned:
 @st.cache_data(max_entries=128, show_spinner=False)
 def cut_after(text: str, merges: int, count: int, prompt: str) -> list[Piece]:
     """The tokens of the prompt after `count` merges."""
-    tokenizer = learned_from(text, merges).after(count)
-    return pieces(tokenizer, first(tokenizer.encode(prompt)))
+    tokenizer = learned_from(text, merges).tokenizer_after(count)
+    return pieces(tokenizer, first_tokens(tokenizer.encode(prompt)))
 
 
 def _pairs(merging: Learned, text: str, most: int, made: int) -> None:
@@ -170,7 +178,7 @@ def pairs_after(text: str, merges: int, count: int) -> list[tuple[str, str, int]
     return learned_from(text, merges).pairs(count)
 
 
-def _onwards(name: str, text: str, most: int, count: int) -> None:
+def _link_pages(name: str, text: str, most: int, count: int) -> None:
     """The links to what is done with these merges: a comparison with the tokenizer of the model,
     and a run on Train that learns the same ones from this text.
     """
@@ -178,7 +186,9 @@ def _onwards(name: str, text: str, most: int, count: int) -> None:
     try:
         own = {"pasted": addresses.value_of(text)} if pasted else {}
     except OSError as error:
-        st.caption(f"This text cannot be handed on ({escaped(reason_of(error))}): paste it there.")
+        st.caption(
+            f"This text cannot be handed on ({escape_markdown(reason_of(error))}): paste it there."
+        )
         return
     shared = frame.shared_state()
     learned = {OTHER: LEARNED, FROM: name, MOST: str(most)}
@@ -202,14 +212,14 @@ def code(text: str, name: str, merges: int) -> str:
     """The lines of `gptviz` that learn merges from the text called `name`."""
     return f"""import gptviz
 import gptviz.text
-from gptviz.text.tokenizers.learning import learned
+from gptviz.text.tokenizers.learning import learn_merges
 
-found = learned({given(text, name)}, {merges})
+found = learn_merges({text_expression(text, name)}, {merges})
 found.tokens  # of the text, before the first merge and after each
 found.pairs(0)  # the pairs that are most frequent before the first merge"""
 
 
-def given(text: str, name: str) -> str:
+def text_expression(text: str, name: str) -> str:
     """The expression that gives the text called `name`."""
     if name == PASSAGES:
         return in_code(text)

@@ -22,7 +22,7 @@ from gptviz.machine.hosting import NO_UPLOADS, hosting, upload_limit
 from gptviz.model import Config
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs.experiments import Plan
-from gptviz.settings.address_values import whole
+from gptviz.settings.address_values import whole_number
 from gptviz.settings.fields import field_infos
 from gptviz.text import (
     GENERATED,
@@ -36,7 +36,7 @@ from gptviz.text import (
 )
 from gptviz.text.datasets.base import LONGEST_TEXT
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun
-from gptviz.ui.widgets import addresses, controls, escaped, pressed, show_figure, theme
+from gptviz.ui.widgets import addresses, controls, escape_markdown, press_button, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
@@ -171,7 +171,7 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         label = "Your second file" if twin else "Your file"
         file = st.file_uploader(label, help=hint, key=f"{key}{end}", max_upload_size=most)
         if file:
-            return _uploaded(file.name, file.getvalue(), kind, plan.fraction)
+            return _read_upload(file.name, file.getvalue(), kind, plan.fraction)
         return None
     if not MODEL_KINDS[kind].continues:
         return _made(data, plan.fraction)
@@ -182,11 +182,11 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         if hosting().read_only:
             raise ValueError(f"{data} is not on this server, which keeps nothing: take other data")
         st.caption(offer.description)
-        if pressed("Fetch it now", icon=":material/download:", key=f"fetch{end}"):
+        if press_button("Fetch it now", icon=":material/download:", key=f"fetch{end}"):
             tiny_shakespeare()
             st.rerun()
         raise ValueError(f"{data} is not on this machine yet: fetch it, or take other data")
-    return TextSource(_opened(data), plan.fraction)
+    return TextSource(_open_corpus(data), plan.fraction)
 
 
 def _task(name: str, *, twin: bool) -> Source:
@@ -213,7 +213,7 @@ def _task(name: str, *, twin: bool) -> Source:
             low, high = limits[field]
             low = min(low, 1)
             high = max(high, MOST_SETTING)
-            addresses.takes(key, whole(low, high))
+            addresses.accept_values(key, whole_number(low, high))
             look: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params"}
             settings[field] = int(st.number_input(info.label, low, high, default, 1, **look))
     return TaskSource(task(name, **settings))
@@ -225,7 +225,7 @@ def _pasted(text: str) -> Corpus:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file")
-def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
+def _read_upload(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
     """The source that a file holds for a model of this kind.
 
     Raises:
@@ -239,7 +239,7 @@ _made = st.cache_resource(max_entries=8, show_spinner=False)(source_named)
 
 # Read-only, shared by all sessions: a text is in memory once.
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _opened(name: str) -> Corpus:
+def _open_corpus(name: str) -> Corpus:
     return next(offer for offer in corpora() if offer.name == name).open()
 
 
@@ -248,7 +248,7 @@ def data_button(planned: PlannedRun, label: str = "Look at the data") -> None:
     chosen.
     """
     nothing = planned.source is None or planned.problem is not None
-    if pressed(
+    if press_button(
         label,
         key=label.lower().replace("the data", "data"),
         icon=":material/search:",
@@ -267,16 +267,16 @@ def look_at(planned: PlannedRun) -> None:
         tokenizer = learned_tokenizer(
             source, planned.plan.tokenizer, planned.vocabulary or planned.plan.config.vocab_size
         )
-        config = source.fitted(config, tokenizer)
+        config = source.fit_config(config, tokenizer)
         known = statistics(source, tokenizer, config)
         drawn = source.data(tokenizer, config).training(
             planned.recipe.batch_size, draw_seed(planned.recipe.seed, 0, "batch")
         )
     except ValueError as error:
-        st.error(escaped(str(error)))
+        st.error(escape_markdown(str(error)))
         return
     st.markdown(
-        " · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items())
+        " · ".join(f"{escape_markdown(what)}: **{count:,}**" for what, count in known.facts.items())
     )
     show_figure(
         frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme()),

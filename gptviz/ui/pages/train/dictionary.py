@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.language_model import dictionaries
-from gptviz.ui.shell.subject import Asked, ask, kinds
+from gptviz.ui.shell.subject import AskedAnalysis, ask, kinds
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
@@ -25,7 +25,7 @@ def fitted_here(device: str) -> None:
     )
     if not controls.switch("A dictionary of a layer", key="dictionary", help=hint):
         return
-    asked = _asked(device)
+    asked = _ask_dictionary(device)
     job, show = asked.on_demand(begins=False)
     found = None if job is None else job.value
     if found is not None:
@@ -39,7 +39,7 @@ def fitted_here(device: str) -> None:
     )
 
 
-def _asked(device: str) -> Asked[Dictionary]:
+def _ask_dictionary(device: str) -> AskedAnalysis[Dictionary]:
     """The controls: of which model, after which block, of how many features, and for how many
     steps.
     """
@@ -52,7 +52,7 @@ def _asked(device: str) -> Asked[Dictionary]:
     config = kinds.read_config(kinds.checkpoints.find(name))
     with after:
         hint = "The stream after this block, counted from 0."
-        block = controls.whole(
+        block = controls.whole_number(
             "After block",
             0,
             max(config.n_layer - 1, 0),

@@ -16,7 +16,7 @@ from gptviz.machine.errors import reason_of
 from gptviz.model import Config
 from gptviz.runs.experiments import GROUPS, PLANS, Plan, TokenizerKind
 from gptviz.runs.names import free_name
-from gptviz.settings.address_values import whole
+from gptviz.settings.address_values import whole_number
 from gptviz.settings.fields import field_infos
 from gptviz.text import corpora
 from gptviz.train.recipe import Recipe
@@ -31,7 +31,7 @@ from gptviz.ui.views.planned_run import (
     summary,
     time_needed,
 )
-from gptviz.ui.widgets import addresses, controls, escaped, pressed, visit
+from gptviz.ui.widgets import addresses, controls, escape_markdown, press_button, visit
 
 from .data import (
     TWO,
@@ -97,13 +97,13 @@ def form(device: str) -> PlannedRun:
     below = st.container()
     folded = st.container(horizontal=True, gap="xsmall")
     with above:
-        source, problem = _read(chosen, plan, folded, twin=False)
+        source, problem = _read_choice(chosen, plan, folded, twin=False)
     with folded:
         choices = _choices(name, plan, source, problem)
         planned = planned_run(choices, learned_tokenizer, known_complaint)
     if other is not None:
         with below:
-            source, problem = _read(other, plan, folded, twin=True)
+            source, problem = _read_choice(other, plan, folded, twin=True)
         second = replace(choices, source=source, problem=problem)
         twin = planned_run(second, learned_tokenizer, known_complaint)
         if planned.source and twin.source and planned.source.to_dict() == twin.source.to_dict():
@@ -115,7 +115,7 @@ def form(device: str) -> PlannedRun:
         if planned.twin is not None:
             data_button(planned.twin, "Look at the second")
     if changes := changes_of(planned):
-        st.caption(f"Changed: {escaped(changes)}.")
+        st.caption(f"Changed: {escape_markdown(changes)}.")
     return planned
 
 
@@ -127,7 +127,9 @@ def _begin_two(name: str) -> None:
         st.session_state["plan"] = TWO_PLAN
 
 
-def _read(chosen: str, plan: Plan, folded: Any, *, twin: bool) -> tuple[Source | None, str | None]:
+def _read_choice(
+    chosen: str, plan: Plan, folded: Any, *, twin: bool
+) -> tuple[Source | None, str | None]:
     """The data that were chosen, or None and why there are none."""
     try:
         source = source_of(chosen, plan, folded, twin=twin)
@@ -138,7 +140,7 @@ def _read(chosen: str, plan: Plan, folded: Any, *, twin: bool) -> tuple[Source |
 
 def _follow(name: str, plan: Plan) -> None:
     """Set every control to the values of the plan when another plan is chosen."""
-    before = visit.remembered(_SHOWN)  # a link to this page has values of its own
+    before = visit.remembered_value(_SHOWN)  # a link to this page has values of its own
     visit.remember(_SHOWN, name)
     if before in (None, name):
         return
@@ -190,7 +192,7 @@ def _choices(name: str, plan: Plan, source: Source | None, problem: str | None) 
                 fewest = FEWEST_TOKENS[tokenizer]
                 usual = usual_vocabulary(plan, tokenizer)
                 key = key_of("vocabulary")
-                addresses.takes(key, whole(fewest, MOST_TOKENS))
+                addresses.accept_values(key, whole_number(fewest, MOST_TOKENS))
                 look: dict[str, Any] = {"key": key, "help": about, "bind": "query-params"}
                 vocabulary = int(
                     st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, **look)
@@ -285,9 +287,9 @@ def train_button(planned: PlannedRun, name: str, device: str) -> None:
             ("Two times " if planned.twin else "") + summary(expected), help=explanation(expected)
         )
     if refused:
-        st.error(escaped(refused))
+        st.error(escape_markdown(refused))
     look = {"type": "primary", "icon": ":material/model_training:", "width": "stretch"}
-    if pressed("Train", key="train", disabled=refused is not None, **look) and has_begun(
+    if press_button("Train", key="train", disabled=refused is not None, **look) and has_begun(
         planned, name, device
     ):
         watch_next(names_of(planned, name)[0])

@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz.components import head_pattern
 from gptviz.figures.kit import scatter
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
@@ -20,11 +20,11 @@ from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.shell.subject.bar import default_prompt, prompt_box, read_prompt
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls, escaped, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import heading
 
-from .watch import engine, repeated
+from .watch import engine, repeat_body
 from .watched import newest_weights, watched_run
 
 EVERY = 2.0  # seconds
@@ -67,7 +67,7 @@ def look_inside(name: str, device: str) -> None:
         n_layer = encoder_decoder.n_blocks(config, stack)
         if n_layer:
             with st.container(width=pixels(150)):
-                block = controls.whole(
+                block = controls.whole_number(
                     "Block",
                     0,
                     n_layer - 1,
@@ -77,7 +77,7 @@ def look_inside(name: str, device: str) -> None:
                 )
             with st.container(width=pixels(150)):
                 hint = "The heads of a block read side by side."
-                number = controls.whole(
+                number = controls.whole_number(
                     "Head", 0, config.n_head - 1, key="head", default=0, help=hint
                 )
         head = ChosenHead(stack, block, number)
@@ -86,7 +86,7 @@ def look_inside(name: str, device: str) -> None:
     with view:
         _views(name, device, prompt, default, head)
     for note in watched_run(name).card.notes:
-        st.warning(escaped(note), icon=":material/help:")
+        st.warning(escape_markdown(note), icon=":material/help:")
     if why := engine(watched_run(name)):
         st.caption(why)
 
@@ -110,8 +110,8 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
                 "it."
             )
             return run.is_active
-        at = f" after {counted(step, 'step')}" if step is not None else ""
-        at += f", in {escaped(name)}" if run.twin is not None else ""
+        at = f" after {format_count(step, 'step')}" if step is not None else ""
+        at += f", in {escape_markdown(name)}" if run.twin is not None else ""
         with left:
             if model.encoder is not None:
                 of = f" of the {head.stack}"
@@ -140,18 +140,20 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
             # say which way is up.
             before = st.session_state.get(_MAP)
             if before is not None and before[0] == key.name and before[1].shape == points.shape:
-                points = embeddings.aligned(points, before[1])
+                points = embeddings.align_points(points, before[1])
             st.session_state[_MAP] = key.name, points
             array = LabelledArray(points[some], axes, "coordinate")
             figure = scatter.cloud(
                 array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT
             )
             figure.update_layout(showlegend=False)
-            show_figure(figure, key="knows", alt=f"A map of {counted(len(some), 'token')} by PCA.")
+            show_figure(
+                figure, key="knows", alt=f"A map of {format_count(len(some), 'token')} by PCA."
+            )
             st.caption(f"PCA of the embedding: {percent(sum(explained))} of the variance.")
         return run.is_active
 
-    repeated(body, EVERY, watched_run(name).is_active)
+    repeat_body(body, EVERY, watched_run(name).is_active)
 
 
 def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None:
@@ -175,7 +177,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
         reading.patterns, block - reading.first, number, [*map(lm.tokenizer.label, read.ids)]
     )
     about = (
-        f"How each of {counted(len(read.ids), 'token')} shares its attention among them, in block "
+        f"How each of {format_count(len(read.ids), 'token')} shares its attention among them, in block "
         f"{block}, head {number}"
     )
     lines = attention.code_of_head(lm, read, block, number)

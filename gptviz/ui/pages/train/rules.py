@@ -12,18 +12,18 @@ import streamlit as st
 
 from gptviz.data.registry import FROM_FILES
 from gptviz.data.source import Source
-from gptviz.model import Config, changed
+from gptviz.model import Config, change_config
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS, Plan, TokenizerKind
 from gptviz.runs.run import adapter_for
-from gptviz.settings.address_values import ANY, ON_OR_OFF, real
+from gptviz.settings.address_values import ANY, ON_OR_OFF, real_number
 from gptviz.settings.fields import FieldInfo, field_info, field_infos
 from gptviz.text import Tokenizer
 from gptviz.train.recipe import Recipe
 from gptviz.ui.views.planned_run import PlannedRun
 from gptviz.ui.widgets import addresses, controls
-from gptviz.ui.widgets.details import folded
+from gptviz.ui.widgets.details import folded_part
 
 OWN = "my own"
 FRESH = "fresh weights"
@@ -160,7 +160,7 @@ def planned_run(
         recipe = recipe_of(choices.recipe)
         if fresh:
             changes = architecture_changes(plan.config, choices.architecture)
-            config, unsuited = _fitted(plan, choices, changes, learn, complain)
+            config, unsuited = _fit_config(plan, choices, changes, learn, complain)
             problem = problem or unsuited
         else:
             base = checkpoints.find(choices.begin)
@@ -199,7 +199,7 @@ def recipe_of(values: Mapping[str, Any]) -> Recipe:
 
 
 def architecture_changes(config: Config, values: Mapping[str, Any]) -> dict[str, object]:
-    """The fields whose values differ from those of `config`, as `changed` takes them."""
+    """The fields whose values differ from those of `config`, as `change_config` takes them."""
     before = architecture_values(config)
     changes = {field: value for field, value in values.items() if value != before[field]}
     if changes.get("d_head") == 0:
@@ -228,7 +228,7 @@ def architecture_values(config: Config) -> dict[str, Any]:
     return values
 
 
-def _fitted(
+def _fit_config(
     plan: Plan,
     choices: Choices,
     changes: Mapping[str, object],
@@ -246,11 +246,11 @@ def _fitted(
     """
     source = choices.source
     if source is None:
-        return changed(plan.config, **changes), None
+        return change_config(plan.config, **changes), None
     if plan.tokenizer == "bpe" and token_kinds(plan.config.kind, source):
-        return changed(replace(plan.config, vocab_size=choices.vocabulary), **changes), None
+        return change_config(replace(plan.config, vocab_size=choices.vocabulary), **changes), None
     tokenizer = learn(source, plan.tokenizer, choices.vocabulary)
-    config = changed(source.fitted(plan.config, tokenizer), **changes)
+    config = change_config(source.fit_config(plan.config, tokenizer), **changes)
     return config, None if source.is_long or plan.tokenizer == "bpe" else complain(
         source, config, tokenizer
     )
@@ -280,13 +280,13 @@ def field_controls(
         inside = [info for info in others if (info.group or NO_GROUP) == group]
         icon = ":material/more_horiz:" if group == NO_GROUP else None
         is_asked = any(key_of(info.name) in st.query_params for info in inside)
-        fold = folded(group, icon=icon, key=f"fields {inside[0].name}", is_needed=is_asked)
+        fold = folded_part(group, icon=icon, key=f"fields {inside[0].name}", is_needed=is_asked)
         with fold or nullcontext():
             for info in inside:
                 value = values[info.name]
                 has_effect = _has_effect(info, infos, chosen)
                 chosen[info.name] = (
-                    _usual(info, value)
+                    _default_value(info, value)
                     if fold is None
                     else _control(info, value, disabled=not has_effect)
                 )
@@ -301,7 +301,7 @@ def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
     else:
         label = info.label
     if info.kind == "switch":
-        addresses.takes(key, ON_OR_OFF)
+        addresses.accept_values(key, ON_OR_OFF)
         return st.toggle(
             label, value, key=key, help=info.help, bind="query-params", disabled=disabled
         )
@@ -311,7 +311,7 @@ def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
             label, choices, key=key, default=value, help=info.full_help, disabled=disabled
         )
     if info.kind == "text":
-        addresses.takes(key, ANY)
+        addresses.accept_values(key, ANY)
         return st.text_input(
             label, value, key=key, help=info.help, bind="query-params", disabled=disabled
         )
@@ -324,14 +324,22 @@ def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
     if info.optional:
         common["placeholder"] = "as usual"
     low, high = limits(info)
-    addresses.takes(
-        key, real(-math.inf if low is None else low, math.inf if high is None else high)
+    addresses.accept_values(
+        key, real_number(-math.inf if low is None else low, math.inf if high is None else high)
     )
     if info.kind == "whole":
-        return st.number_input(label, _as(int, low), _as(int, high), value, 1, **common)
+        return st.number_input(
+            label, _as_number(int, low), _as_number(int, high), value, 1, **common
+        )
     step = _notch(BEGIN.get(info.name, 0.0) if value is None else float(value))
     return st.number_input(
-        label, _as(float, low), _as(float, high), _as(float, value), step, "%.6g", **common
+        label,
+        _as_number(float, low),
+        _as_number(float, high),
+        _as_number(float, value),
+        step,
+        "%.6g",
+        **common,
     )
 
 
@@ -357,7 +365,7 @@ def limits(info: FieldInfo) -> tuple[float | None, float | None]:
     return low, high
 
 
-def _as(kind: type[Number], value: float | None) -> Number | None:
+def _as_number(kind: type[Number], value: float | None) -> Number | None:
     if value is None:
         return None
     return kind(value)
@@ -377,10 +385,10 @@ def _has_effect(info: FieldInfo, infos: Mapping[str, FieldInfo], chosen: Mapping
     )
 
 
-def _usual(info: FieldInfo, value: Any) -> Any:
+def _default_value(info: FieldInfo, value: Any) -> Any:
     """What the control of a field gives while nobody has changed it."""
     if info.kind == "number":
-        return _as(float, value)
+        return _as_number(float, value)
     return value
 
 
@@ -414,11 +422,12 @@ def changes_of(planned: PlannedRun) -> str:
         for name, value in planned.changes.items()
     ]
     return ", ".join(
-        f"{label} {_said(value)} instead of {_said(other)}" for label, value, other in differ
+        f"{label} {_format_value(value)} instead of {_format_value(other)}"
+        for label, value, other in differ
     )
 
 
-def _said(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, float):

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.data.registry import task_of
-from gptviz.figures.kit.format import brief, counted, duration, percent, small
+from gptviz.figures.kit.format import brief, duration, format_count, format_small, percent
 from gptviz.figures.training import curves, places
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.errors import reason_of
@@ -35,7 +35,15 @@ from gptviz.ui.views.learning_curves import (
     with_unit,
 )
 from gptviz.ui.views.open_in import open_in
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    capitalise_text,
+    controls,
+    escape_markdown,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.figure import pixels
 
 from .data import TWO, TWO_PLAN
@@ -119,7 +127,7 @@ def bar() -> str | None:
         try:
             run = watched_run(name)
         except checkpoints.CheckpointError as error:
-            st.error(f"{escaped(str(error))}. Watch another model.")
+            st.error(f"{escape_markdown(str(error))}. Watch another model.")
             st.stop()
         with st.container(width="stretch"):
             # The control `chart`: which of the charts that the run has is shown.
@@ -155,7 +163,7 @@ def compare_controls(run: WatchedRun) -> None:
     st.session_state[_BESIDE_OF] = run.name
     if is_another or any(name not in names for name in st.session_state.get("beside") or ()):
         st.session_state["beside"] = companions(run, names)
-    addresses.takes("beside", ANY)
+    addresses.accept_values("beside", ANY)
     beside = st.multiselect(
         "Beside it",
         names,
@@ -224,9 +232,11 @@ def live(name: str) -> None:
                     "Continues the training from this step.",
                 )
         if failed := st.session_state.get(_FAILED):
-            st.error(escaped(failed))
+            st.error(escape_markdown(failed))
         if run.diverged:
-            st.warning(escaped(f"{capitalised(run.diverged)}."), icon=":material/trending_up:")
+            st.warning(
+                escape_markdown(f"{capitalise_text(run.diverged)}."), icon=":material/trending_up:"
+            )
         elif run.status.message and not run.is_active:
             st.text(run.status.message)
         show_chart(run)
@@ -239,7 +249,7 @@ def live(name: str) -> None:
         for column, shown, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
             with column:
                 st.markdown(
-                    f"**{escaped(shown.name)}**, trained on {escaped(learned_from(shown, other))}"
+                    f"**{escape_markdown(shown.name)}**, trained on {escape_markdown(learned_from(shown, other))}"
                 )
                 st.caption(f"{headline(shown)}  \n{numbers_line(shown)}")
                 show_sample(shown)
@@ -249,7 +259,7 @@ def live(name: str) -> None:
         return run.is_active or twin.is_active
 
     run = watched_run(name)
-    repeated(body, EVERY, run.is_active or (run.twin is not None and run.twin.is_active))
+    repeat_body(body, EVERY, run.is_active or (run.twin is not None and run.twin.is_active))
 
 
 def headline(run: WatchedRun) -> str:
@@ -257,7 +267,7 @@ def headline(run: WatchedRun) -> str:
     if run.place:
         training = queue.own_queue().training()
         if training:
-            ahead = f": {escaped(training[0])} is in training"
+            ahead = f": {escape_markdown(training[0])} is in training"
         else:
             ahead = ""
         place = run.place + len(training)
@@ -273,9 +283,7 @@ def headline(run: WatchedRun) -> str:
         return f"{at} · {ENDING[run.request]}"
     if run.place == 0:
         if run.status.state != "running" or not run.step:
-            return (
-                f"Beginning: {escaped(run.status.message) or 'Python and torch are being loaded'}."
-            )
+            return f"Beginning: {escape_markdown(run.status.message) or 'Python and torch are being loaded'}."
         return f"{at} · {duration(run.step.seconds_left)} left"
     if run.status.state == "finished":
         if run.card.seconds is None:
@@ -285,12 +293,12 @@ def headline(run: WatchedRun) -> str:
         how = "Finished, but it diverged" if run.diverged else "Finished"
         if run.card.steps is None:
             return f"{how}."
-        return f"{how}: {counted(run.card.steps, 'step')}{took}."
+        return f"{how}: {format_count(run.card.steps, 'step')}{took}."
     return f"{at}. {STATES[run.status.state]}"
 
 
 def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
-    def pressed() -> None:
+    def press_button() -> None:
         st.session_state[_FAILED] = ""
         try:
             act(name)
@@ -298,7 +306,7 @@ def _button(label: str, icon: str, act: Callable[[str], object], name: str, help
             st.session_state[_FAILED] = reason_of(error)
 
     # The name is part of the key: a click that arrives late must not meet another run.
-    st.button(label, icon=icon, on_click=pressed, help=help, key=f"{label} {name}")
+    st.button(label, icon=icon, on_click=press_button, help=help, key=f"{label} {name}")
 
 
 def show_chart(run: WatchedRun) -> None:
@@ -328,7 +336,7 @@ def show_chart(run: WatchedRun) -> None:
 def draw_loss(run: WatchedRun) -> Drawn:
     """The training and validation loss, with those of the runs compared with it."""
     drawn = [curve_of(run.folder)]
-    for name in _beside(run):
+    for name in _other_runs(run):
         with suppress(checkpoints.CheckpointError):
             other = curve_of(checkpoints.find(name))
             drawn.append(
@@ -339,20 +347,20 @@ def draw_loss(run: WatchedRun) -> Drawn:
     log_steps = bool(st.session_state.get("log_steps"))
     log_loss = bool(st.session_state.get("log_loss"))
     figure = curves.losses(
-        drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run)
+        drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_last_step(run)
     )
     figure = with_unit(figure, loss_unit([run.folder]))
     return Drawn(figure, f"The loss of {run.name} over its steps, training and validation.")
 
 
-def _beside(run: WatchedRun) -> list[str]:
+def _other_runs(run: WatchedRun) -> list[str]:
     known = checkpoints.folders()
     chosen = st.session_state.get("beside")
     names = companions(run, list(known)) if chosen is None else chosen
     return [name for name in names if name in known and name != run.name][:MOST_BESIDE]
 
 
-def _until(run: WatchedRun) -> int | None:
+def _last_step(run: WatchedRun) -> int | None:
     """The step at which the run will end, if that is known."""
     if run.recipe:
         return run.recipe.steps
@@ -367,13 +375,13 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
     if own is None:
         return None
     shown = [own]
-    for name in _beside(run):
+    for name in _other_runs(run):
         with suppress(checkpoints.CheckpointError):
             other = accuracy_of(checkpoints.find(name))
             shown += [other] if other is not None and other.what == own.what else []
     log_steps = bool(st.session_state.get("log_steps"))
     figure = curves.accuracies(
-        shown, theme(), height=HEIGHT, log_steps=log_steps, until=_until(run)
+        shown, theme(), height=HEIGHT, log_steps=log_steps, until=_last_step(run)
     )
     return Drawn(
         figure,
@@ -390,12 +398,12 @@ def numbers_line(run: WatchedRun) -> str:
     card = run.card
     kind = MODEL_KINDS[run.kind or "decoder"]
     if step and step.loss is not None:
-        parts.append(f"training loss {small(step.loss, 3)}")
+        parts.append(f"training loss {format_small(step.loss, 3)}")
     loss = card.validation_loss if last is None else last.loss
     if loss is not None:
         # When it was measured, and on how much of the data.
         if last and step and step.step > last.step:
-            when = f" after {counted(last.step, 'step')}"
+            when = f" after {format_count(last.step, 'step')}"
         else:
             when = ""
         if last and last.share is not None and last.share < 1:
@@ -404,7 +412,7 @@ def numbers_line(run: WatchedRun) -> str:
             perplexity = ""
         else:
             perplexity = f", perplexity {curves.perplexity_in_words(loss)}"
-        parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{when}")
+        parts.append(f"validation **{format_small(loss, 3)}** nats{perplexity}{when}")
     if card.floor is not None:
         parts.append(f"floor {card.floor:.3f}")
     # How much is right.
@@ -438,7 +446,7 @@ def show_sample(run: WatchedRun) -> None:
     if not run.sample:
         return
     kind = MODEL_KINDS[run.kind or "decoder"]
-    st.markdown(f"**{SAMPLE_TITLES[kind.name]}** after {counted(run.sample.step, 'step')}")
+    st.markdown(f"**{SAMPLE_TITLES[kind.name]}** after {format_count(run.sample.step, 'step')}")
     is_short = run.card.task is not None or not kind.continues
     say_how_written(task_of(run.card.source))
     text = (run.sample.text or "")[:LONGEST_SAMPLE]
@@ -459,7 +467,7 @@ def show_sample(run: WatchedRun) -> None:
             never = ", from a sequence it was never trained on"
         st.caption(
             f"The first part is given{never}; the model wrote the rest."
-            + (f" As people write it: {escaped(plainly)}." if plainly else "")
+            + (f" As people write it: {escape_markdown(plainly)}." if plainly else "")
         )
 
 
@@ -482,7 +490,7 @@ def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
     return f"{task.name} ({', '.join(differing)})"
 
 
-def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
+def repeat_body(body: Callable[[], bool], every: float, active: bool) -> None:
     """Show `body`, which returns whether a run is active, each `every` seconds while one is; when
     that ends, the whole page runs once.
     """
@@ -580,7 +588,7 @@ def engine(run: WatchedRun) -> str | None:
     what = "bfloat16" if chosen.bfloat16 else "float32"
     return (
         f"It computes in {what}{', compiled' if chosen.compiled else ''} "
-        f"({escaped(chosen.why[:300])})."
+        f"({escape_markdown(chosen.why[:300])})."
     )
 
 
@@ -595,7 +603,7 @@ def draw_perplexity(run: WatchedRun) -> Drawn:
         theme(),
         height=HEIGHT,
         log=True,
-        until=_until(run),
+        until=_last_step(run),
     )
     return Drawn(figure, "The perplexity on held-out data over the steps.")
 
@@ -605,7 +613,7 @@ def draw_places(run: WatchedRun) -> Drawn | None:
     last = run.evaluation
     if last is None or last.by_place is None:
         return None
-    name = f"after {counted(last.step, 'step')}"
+    name = f"after {format_count(last.step, 'step')}"
     figure = places.right_by_place(last.by_place, theme(), height=HEIGHT, name=name)
     return Drawn(figure, "How often each token of the held-out sequences is predicted right.")
 
@@ -620,7 +628,7 @@ def _draw_steps(label: str, field: str, unit: str) -> Chart:
         steps = [step for step, _ in known]
         values = [value for _, value in known]
         figure = curves.values(
-            label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_until(run)
+            label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_last_step(run)
         )
         return Drawn(figure, f"{label} over the steps.")
 

@@ -13,7 +13,7 @@ from gptviz.machine.files import kept_until_written
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.card import Card
-from gptviz.runs.divergence import diverged
+from gptviz.runs.divergence import describe_divergence
 from gptviz.runs.log import LogLine, read_log
 from gptviz.runs.run import read_run
 from gptviz.runs.status import RunError, Status, StopRequest, read_status, stop_request
@@ -102,7 +102,7 @@ def run_control() -> str | None:
     names = list(checkpoints.folders())
     if not names:
         return None
-    in_link = controls.linked("run", str, None, values=one_of(names))
+    in_link = controls.linked_choice("run", str, None, values=one_of(names))
     if (chosen := st.session_state.get(_NEXT)) in names:
         st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:
@@ -123,7 +123,7 @@ def _most_interesting(names: Sequence[str]) -> str:
     came with gptviz.
     """
     own_queue = queue.own_queue()
-    for name in [*own_queue.training(), *own_queue.waiting()]:
+    for name in [*own_queue.training(), *own_queue.waiting_runs()]:
         if name in names:
             return name
     own = [folder for folder in checkpoints.folders().values() if (folder / "status.json").exists()]
@@ -158,7 +158,7 @@ def watched_run(name: str) -> WatchedRun:
         step=_last_line(log, "step", NUMBERS_OF_A_STEP),
         evaluation=_last_line(log, "evaluation", ("loss",)),
         sample=_last_line(log, "sample", ()),
-        diverged=diverged(card, checkpoints.read_config(folder)),
+        diverged=describe_divergence(card, checkpoints.read_config(folder)),
     )
 
 

@@ -7,13 +7,13 @@ import math
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures.kit.format import counted, percent, signed
+from gptviz.figures.kit.format import format_count, format_signed, percent
 from gptviz.figures.reading import beams
 from gptviz.generate.decoding import Beams
 from gptviz.language_model import writing
 from gptviz.ui.records.translate import BEAM_SEARCH
-from gptviz.ui.shell.close import Shown
-from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
+from gptviz.ui.shell.close import PageResult
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
 from gptviz.ui.views.encoder_decoder import longest_answer
 from gptviz.ui.widgets import controls, show_figure, theme
 from gptviz.ui.widgets.tables import show_table
@@ -23,10 +23,10 @@ from .translation import limit, special_tokens_of
 WIDEST = 8
 
 
-def ask_beams(subject: Subject) -> Asked[Beams]:
+def ask_beams(subject: Subject) -> AskedAnalysis[Beams]:
     """The controls `width` and `penalty`, and the search that they describe."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        width = controls.whole(
+        width = controls.whole_number(
             "Beam width",
             1,
             WIDEST,
@@ -34,7 +34,7 @@ def ask_beams(subject: Subject) -> Asked[Beams]:
             default=3,
             help="How many outputs are kept at each step; 1 is greedy decoding.",
         )
-        penalty = controls.real(
+        penalty = controls.decimal_number(
             "Length penalty",
             0.0,
             1.0,
@@ -57,17 +57,17 @@ def ask_beams(subject: Subject) -> Asked[Beams]:
     return ask(subject, writing.beams, "Searching", text=subject.text, **how)
 
 
-def show_tree(subject: Subject, asked: Asked[Beams]) -> None:
+def show_tree(subject: Subject, asked: AskedAnalysis[Beams]) -> None:
     """The tree, with the path of the best answer."""
     search = asked.value
     width = dict(asked.settings)["width"]
     best = search.best
-    nodes = _drawn(asked)
+    nodes = _drawn_nodes(asked)
     alt = (
-        f"A beam search of width {width}: {counted(len(nodes) - 1, 'candidate')}, "
-        f"{counted(len(search.finished), 'answer')}. "
+        f"A beam search of width {width}: {format_count(len(nodes) - 1, 'candidate')}, "
+        f"{format_count(len(search.finished), 'answer')}. "
         f"The best is “{subject.lm.tokenizer.decode(best.ids)}”, with a sum of "
-        f"{signed(best.total)} nats."
+        f"{format_signed(best.total)} nats."
     )
     show_figure(
         beams.tree(nodes, search.path(best.node), theme(), width=width), key="tree", alt=alt
@@ -75,7 +75,7 @@ def show_tree(subject: Subject, asked: Asked[Beams]) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _drawn(asked: Asked[Beams]) -> tuple[beams.DrawnNode, ...]:
+def _drawn_nodes(asked: AskedAnalysis[Beams]) -> tuple[beams.DrawnNode, ...]:
     """The nodes of a search as the tree draws them."""
     tokenizer = language_model(asked.key).tokenizer
     search = asked.value
@@ -116,9 +116,9 @@ def show_answers(subject: Subject, search: Beams) -> None:
         )
 
 
-def details(subject: Subject, asked: Asked[Beams]) -> Shown:
+def details(subject: Subject, asked: AskedAnalysis[Beams]) -> PageResult:
     """The sums of all candidates, and the code that computes them."""
-    return Shown(
+    return PageResult(
         lambda: writing.beam_sums(subject.lm, asked.value),
         asked.code("lm.beam_sums(result)"),
         BEAM_SEARCH,

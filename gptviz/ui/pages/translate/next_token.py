@@ -16,7 +16,7 @@ from .translation import Translation, output_of
 
 def position_control(translation: Translation) -> int:
     """The control `position`: at which token of the output."""
-    return controls.whole(
+    return controls.whole_number(
         "Output position",
         0,
         len(translation.written) - 1,
@@ -34,7 +34,7 @@ def go_to(place: int) -> None:
 def show_strip(translation: Translation, position: int) -> None:
     """The output as chips, tinted by how likely the model found each; a click sets `position`."""
     label = translation.subject.lm.tokenizer.label
-    logits = translation.computed.logits
+    logits = translation.model_output.logits
     # The first of the ids has nothing before it; the last row, which nothing follows, is not looked
     # at.
     likely = next_token.token_probabilities(
@@ -99,12 +99,12 @@ def _payload(
 def code(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], position: int) -> str:
     """The lines of Python that compute the probabilities at `position`."""
     return f"""import gptviz
-from gptviz.interp.reading.cross_attention import read
+from gptviz.interp.reading.cross_attention import read_translation
 from gptviz.interp.reading.next_token import predict
 from gptviz.generate.sampling import Sampling
 
 lm = {load_call(language_model(key))}
 # The ids of the source, and of the output from the start token on.
-output = read(lm.model, {source}, {decoded})
+output = read_translation(lm.model, {source}, {decoded})
 prediction = predict(output.logits[{position}], Sampling())
 prediction.before  # [vocab_size]"""

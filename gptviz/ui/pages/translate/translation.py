@@ -14,7 +14,7 @@ import streamlit as st
 
 from gptviz.data.registry import source_from
 from gptviz.data.seq2seq import PairSource, PairTaskSource
-from gptviz.figures.kit.format import counted, percent
+from gptviz.figures.kit.format import format_count, percent
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import cross_attention
 from gptviz.interp.reading.cross_attention import Output
@@ -25,8 +25,8 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, OutputText, longest_answer
-from gptviz.ui.views.read import Read
-from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs
+from gptviz.ui.views.read import PromptRead
+from gptviz.ui.widgets import Try, controls, escape_markdown, in_quotes, jobs
 from gptviz.ui.widgets.sampling import sampling_controls
 
 LONGEST_OUTPUT = 10_000  # characters
@@ -54,7 +54,7 @@ class Translation:
     is_drawn: bool = False  #: whether the model's own answer was drawn
 
     @property
-    def computed(self) -> Output:
+    def model_output(self) -> Output:
         """The logits and patterns that the model computed for it."""
         return output_of(self.subject.key, self.subject.seen, self.decoded)
 
@@ -83,7 +83,7 @@ def warn_of_unknown_words(subject: Subject) -> None:
     else:
         more = ""
     is_single = len(unknown) == 1
-    controls.notices().warning(
+    controls.notice_place().warning(
         f"{named}{more}: {'this word occurs' if is_single else 'these words occur'} in none of "
         f"{LOOKED_THROUGH:,} sources like "
         "those that the model was trained on. It cannot know what "
@@ -167,18 +167,18 @@ def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
             subject,
             (tokens.start, *own.written[:-1]),
             own.written,
-            own.ended,
+            own.has_ended,
             "",
             sampling is not None,
         )
     if encoding.unknown:
-        controls.notices().warning(
-            f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:"
+        controls.notice_place().warning(
+            f"Output: {escape_markdown(encoding.unknown_sentence())}", icon=":material/help:"
         )
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
     if len(encoding.ids) > most:
-        controls.notices().info(
-            f"The output has {counted(len(encoding.ids), 'token')}: the first {most} are shown. "
+        controls.notice_place().info(
+            f"The output has {format_count(len(encoding.ids), 'token')}: the first {most} are shown. "
             "After the start token no more "
             f"than {most} {limit(subject)}.",
             icon=":material/content_cut:",
@@ -196,14 +196,14 @@ def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
     tokenizer = subject.lm.tokenizer
     if not subject.lm.model.config.n_layer:
         st.info(
-            f"The decoder of {escaped(subject.key.name)} has no blocks and therefore no "
+            f"The decoder of {escape_markdown(subject.key.name)} has no blocks and therefore no "
             "cross-attention: it never reads its "
             "source."
         )
         st.stop()
     if not isinstance(tokenizer, SpecialTokensTokenizer):
         st.error(
-            f"{escaped(subject.key.name)} cannot write: its tokenizer is of the kind "
+            f"{escape_markdown(subject.key.name)} cannot write: its tokenizer is of the kind "
             f"{tokenizer.kind}, which has no "
             "start and end tokens. Choose a model above that was trained here on sources and "
             "answers."
@@ -235,7 +235,7 @@ def limit(subject: Subject) -> str:
 @jobs.resource("Reading the source", max_entries=2)
 def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Output:
     """The logits and patterns for a `source` and the ids that the decoder reads."""
-    return cross_attention.read(language_model(key).model, source, decoded)
+    return cross_attention.read_translation(language_model(key).model, source, decoded)
 
 
 def sentence(translation: Translation) -> str:
@@ -248,7 +248,7 @@ def sentence(translation: Translation) -> str:
     else:
         answer = "It answers nothing: its output ends at once."
     label = subject.lm.tokenizer.label
-    mean = np.asarray(translation.computed.cross.blocks[-1], float).mean(0)  # [output, source]
+    mean = np.asarray(translation.model_output.cross.blocks[-1], float).mean(0)  # [output, source]
     place, read = np.unravel_index(int(mean.argmax()), mean.shape)
     written = in_quotes(label(translation.written[place]))
     return (
@@ -263,7 +263,9 @@ def show_attention(translation: Translation) -> None:
     shows its path best.
     """
     config = translation.subject.lm.model.config
-    read = Read(translation.decoded, translation.subject.seen, translation.written, attention.CROSS)
+    read = PromptRead(
+        translation.decoded, translation.subject.seen, translation.written, attention.CROSS
+    )
     start = {
         "block": config.n_layer - 1,
         "head": 0,
@@ -276,7 +278,7 @@ def show_attention(translation: Translation) -> None:
 
 def remark(translation: Translation) -> None:
     """Notes below the views: how likely the output is, where it comes from, and whether it ends."""
-    sure = cross_attention.certainty(translation.computed.logits, translation.written)
+    sure = cross_attention.certainty(translation.model_output.logits, translation.written)
     label = translation.subject.lm.tokenizer.label(translation.written[sure.place])
     st.caption(
         f"The model gives the whole output a probability of {percent(math.exp(sure.total))}; the "
@@ -288,12 +290,12 @@ def remark(translation: Translation) -> None:
         st.caption(
             "This output was typed, up to the last token, which is the model’s guess. By itself "
             "the model writes “"
-            f"{escaped(own)}”: empty the field above to see that."
+            f"{escape_markdown(own)}”: empty the field above to see that."
         )
     if not translation.ended:
         st.info(
             "The output does not end by itself: it was stopped after "
-            f"{counted(len(translation.written), 'token')}, as many as "
+            f"{format_count(len(translation.written), 'token')}, as many as "
             f"{limit(translation.subject)}.",
             icon=":material/content_cut:",
         )
@@ -301,7 +303,7 @@ def remark(translation: Translation) -> None:
 
 def tries(translation: Translation) -> list[Try]:
     """The suggestions for this source and this output."""
-    hidden = cross_attention.hidden_by_mean(translation.computed.cross, None)
+    hidden = cross_attention.hidden_by_mean(translation.model_output.cross, None)
     b, h = hidden.sharpest
     offers: list[Try] = [
         Try(

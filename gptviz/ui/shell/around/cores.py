@@ -43,7 +43,7 @@ _cores = FreeCores()
 
 
 @cache
-def _all() -> int:
+def _thread_count() -> int:
     """The number of threads that torch uses for a single visitor: as many as the machine, or
     OMP_NUM_THREADS, allows.
     """
@@ -64,4 +64,4 @@ def share() -> None:
 
     visitor = session()  # None in a thread that serves no visitor
     if visitor is not None:
-        torch.set_num_threads(max(1, _cores.threads(_all()) // _visitors.count(visitor)))
+        torch.set_num_threads(max(1, _cores.threads(_thread_count()) // _visitors.count(visitor)))

@@ -19,7 +19,7 @@ import streamlit as st
 
 from gptviz.components.address_button import address_button
 from gptviz.lessons import votes
-from gptviz.lessons.answering import Answer, answer_to, filled
+from gptviz.lessons.answering import Answer, answer_to, fill_text
 from gptviz.lessons.checking import with_model
 from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
@@ -30,7 +30,7 @@ from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
 from gptviz.streamlit_internals import browser, period
 from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
-from gptviz.ui.widgets import addresses, capitalised, escaped, in_quotes, pressed
+from gptviz.ui.widgets import addresses, capitalise_text, escape_markdown, in_quotes, press_button
 
 from ..subject.models import ModelKey, language_model, model_key
 from . import present
@@ -75,11 +75,11 @@ class OpenLesson:
         )
         return {LESSON: self.lesson.name, STEP: str(self.step + 1)} | ({DONE: done} if done else {})
 
-    def at(self, step: int) -> OpenLesson:
+    def at_step(self, step: int) -> OpenLesson:
         """The lesson at another step."""
         return OpenLesson(self.lesson, step, self.done)
 
-    def answered(self, number: int, right: bool) -> OpenLesson:
+    def with_answer(self, number: int, right: bool) -> OpenLesson:
         """The lesson after a question of this step was answered: a first wrong answer shows its
         hint, if it has one.
         """
@@ -102,15 +102,15 @@ class OpenLesson:
     def answered_words(self) -> str:
         """How many of its questions are answered, in words."""
         n_asked = sum(len(step.questions) for step in self.lesson.steps)
-        return f"{n_asked - len(self._left)} of {n_asked} answered"
+        return f"{n_asked - len(self._open_questions)} of {n_asked} answered"
 
     @property
     def is_done(self) -> bool:
         """Whether it is at its end, and all its questions are answered."""
-        return self.step + 1 == len(self.lesson.steps) and not self._left
+        return self.step + 1 == len(self.lesson.steps) and not self._open_questions
 
     @property
-    def _left(self) -> set[tuple[int, int]]:
+    def _open_questions(self) -> set[tuple[int, int]]:
         """The questions that are not answered yet, by step and number."""
         asked = {
             (step, number)
@@ -150,7 +150,7 @@ def _lessons(this_period: int) -> Library:
     )
 
 
-def opened() -> OpenLesson | None:
+def current_lesson() -> OpenLesson | None:
     """The lesson that the address names, else the one that was open on the page before, if any."""
     asked = {key: st.query_params.get(key, st.session_state.get(key, "")) for key in KEYS}
     lesson = lessons().lessons.get(asked[LESSON])
@@ -178,7 +178,7 @@ def keep(open_lesson: OpenLesson | None) -> None:
         addresses.write(key, state.get(key))
 
 
-def begun(lesson: Lesson) -> OpenLesson:
+def begin_lesson(lesson: Lesson) -> OpenLesson:
     """A lesson at its first step, with what was answered in this session."""
     return OpenLesson(lesson, 0, st.session_state.get(_ANSWERED, {}).get(lesson.name, {}))
 
@@ -196,18 +196,20 @@ def is_asked() -> bool:
 def panel() -> bool:
     """Show the lesson that is open; whether there is one."""
     asked = st.query_params.get(LESSON)
-    open_lesson = opened()
-    addresses.takes(LESSON, one_of(lessons().lessons))
+    open_lesson = current_lesson()
+    addresses.accept_values(LESSON, one_of(lessons().lessons))
     if open_lesson is None:
         if asked is not None:
-            st.warning(f"There is no lesson “{escaped(asked[:60])}”.", icon=":material/link_off:")
+            st.warning(
+                f"There is no lesson “{escape_markdown(asked[:60])}”.", icon=":material/link_off:"
+            )
         keep(None)
         return False
     keep(open_lesson)
     step = open_lesson.lesson.steps[open_lesson.step]
     # Folded, it is one line: on a phone it then leaves the screen to the page (see
     # `kit/lesson.css`).
-    title = f"**{_number(open_lesson.lesson)}{escaped(open_lesson.lesson.title)}**"
+    title = f"**{_number(open_lesson.lesson)}{escape_markdown(open_lesson.lesson.title)}**"
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
         if open_lesson.lesson.any_decoder:
@@ -216,23 +218,23 @@ def panel() -> bool:
             there = address_of(OPEN_MODEL.name, open_lesson.state)
             st.html(
                 '<p class="lesson-offer"><a target="_self" '
-                f'href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} '
+                f'href="{escape(there + _presented_values())}">{escape(OPEN_MODEL.title)} '
                 f"first</a>. {escape(stands_in(open_lesson.lesson))}</p>"
             )
-        st.markdown(f"### {escaped(step.title)}")
+        st.markdown(f"### {escape_markdown(step.title)}")
         about = _key(open_lesson.lesson)
         if not (present.is_view_only() and step.questions):
             _text(step.text, about)
         # it names controls, which are not there
         if step.page is not None and step.page.look_at and not present.is_view_only():
-            st.info(escaped(step.page.look_at), icon=":material/visibility:")
+            st.info(escape_markdown(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
                 open_lesson = _ask(open_lesson, number, question, about)
         n_step = len(open_lesson.lesson.steps)
         if open_lesson.step + 1 == n_step and open_lesson.lesson.based_on:
             st.caption(
-                f"This lesson is based on {escaped('; '.join(open_lesson.lesson.based_on))}."
+                f"This lesson is based on {escape_markdown('; '.join(open_lesson.lesson.based_on))}."
             )
         where.progress(
             (open_lesson.step + 1) / n_step,
@@ -244,7 +246,7 @@ def panel() -> bool:
 
 def step_on_screen() -> str | None:
     """The name of the open step, None without a lesson."""
-    open_lesson = opened()
+    open_lesson = current_lesson()
     if open_lesson is None:
         return None
     return f"{open_lesson.lesson.name}.{open_lesson.step}"
@@ -252,7 +254,7 @@ def step_on_screen() -> str | None:
 
 def done_on_screen() -> str:
     """The name of the open lesson if it is done, else an empty text."""
-    open_lesson = opened()
+    open_lesson = current_lesson()
     if open_lesson is not None and open_lesson.is_done:
         return open_lesson.lesson.name
     return ""
@@ -266,10 +268,10 @@ def _number(lesson: Lesson) -> str:
     return ""
 
 
-def first() -> None:
+def link_first() -> None:
     """A link to the first lesson, for newcomers; it can be left at any time."""
     every = list(lessons().lessons.values())
-    if every and opened() is None:
+    if every and current_lesson() is None:
         begin = OpenLesson(every[0], 0, {}).address
         st.html(
             '<p class="lesson-first"><b>Start here</b> <a class="lesson-begin" target="_self" '
@@ -303,9 +305,9 @@ def _functions(model: str) -> dict[str, Callable[..., Any]]:
 # than that of the key, and that model may be trained again: it is computed again after some
 # minutes.
 @st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
-def _filled(text: str, about: ModelKey) -> str:
-    """See `gptviz.lessons.answering.filled`."""
-    return filled(text, _functions(about.name))
+def _fill_text(text: str, about: ModelKey) -> str:
+    """See `gptviz.lessons.answering.fill_text`."""
+    return fill_text(text, _functions(about.name))
 
 
 @st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
@@ -318,9 +320,9 @@ def _text(text: str, about: ModelKey) -> None:
     if not text:
         return
     try:
-        st.markdown(_filled(text, about))
+        st.markdown(_fill_text(text, about))
     except (ExpressionError, ValueError) as error:
-        st.error(f"A number in this text cannot be computed: {escaped(str(error))}")
+        st.error(f"A number in this text cannot be computed: {escape_markdown(str(error))}")
 
 
 def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
@@ -334,15 +336,17 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
     _text(question.ask, about)
     given: str | float | None
     if question.kind == "state":
-        given, is_checked = _chosen(question, key, open_lesson.lesson.steps[open_lesson.step].page)
+        given, is_checked = _chosen_state(
+            question, key, open_lesson.lesson.steps[open_lesson.step].page
+        )
     else:
-        given = _given(question, key)
-        is_checked = pressed("Check", key=f"check {key}")
+        given = _given_answer(question, key)
+        is_checked = press_button("Check", key=f"check {key}")
     if is_checked:
         try:
             answer = _answer(question, about)
         except (ExpressionError, ValueError) as error:
-            st.error(f"The answer cannot be computed: {escaped(str(error))}")
+            st.error(f"The answer cannot be computed: {escape_markdown(str(error))}")
             return open_lesson
         if given is None:
             st.caption(
@@ -354,13 +358,13 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
         if allowed.lan and allowed.read_only:
             said = f"{given:g}" if isinstance(given, float) else given
             not_counted = votes.count(asked, browser(), said)
-        open_lesson = open_lesson.answered(number, answer.is_right(given))
+        open_lesson = open_lesson.with_answer(number, answer.is_right(given))
         keep(open_lesson)
     became = open_lesson.done.get((open_lesson.step, number))
     if became is not None:
         _reveal(question, became, about)
     if not_counted:
-        st.info(f"{capitalised(not_counted)}.")
+        st.info(f"{capitalise_text(not_counted)}.")
     elif allowed.lan and allowed.read_only:
         st.caption(f"The answers of the class are counted, without names. {RULE}")
     elif allowed.lan:
@@ -380,7 +384,7 @@ def _of_the_class(question: votes.Question) -> None:
         label = "Show the result"
         act = votes.show
     else:
-        said = [f"{in_quotes(answer)} {count:,}" for answer, count in ballot.counted[:MOST_SHOWN]]
+        said = [f"{in_quotes(answer)} {count:,}" for answer, count in ballot.counts[:MOST_SHOWN]]
         st.caption(f"**Answers of the class**: {', '.join(said) or 'none'}. {total}")
         label = "Ask again"
         act = votes.ask_again
@@ -392,10 +396,10 @@ def _of_the_class(question: votes.Question) -> None:
         help="To ask again forgets the answers.",
     )
     if ballot.is_full:
-        st.warning(f"{capitalised(votes.FULL)}.")
+        st.warning(f"{capitalise_text(votes.FULL)}.")
 
 
-def _given(question: Question, key: str) -> str | float | None:
+def _given_answer(question: Question, key: str) -> str | float | None:
     """The reader's answer so far, if any."""
     if question.kind == "choice":
         return st.radio(
@@ -419,7 +423,7 @@ def _given(question: Question, key: str) -> str | float | None:
     return typed.replace("␣", " ").replace("⏎", "\n") or None
 
 
-def _chosen(question: Question, key: str, page: PageState | None) -> tuple[str | None, bool]:
+def _chosen_state(question: Question, key: str, page: PageState | None) -> tuple[str | None, bool]:
     """The state that the reader chose, or None if it is still the one that the step opened; and
     whether to check it now.
     """
@@ -450,17 +454,17 @@ def _reveal(question: Question, became: str, about: ModelKey) -> None:
     try:
         if became == HINTED:
             st.warning(
-                f"Not yet. {_filled(question.hint, about)} Try once more.",
+                f"Not yet. {_fill_text(question.hint, about)} Try once more.",
                 icon=":material/lightbulb:",
             )
             return
         answer = _answer(question, about)
-        more = _filled(question.reveal, about) if question.reveal else ""
+        more = _fill_text(question.reveal, about) if question.reveal else ""
     except (ExpressionError, ValueError) as error:
-        st.error(f"The answer cannot be computed: {escaped(str(error))}")
+        st.error(f"The answer cannot be computed: {escape_markdown(str(error))}")
         return
     right = became == RIGHT
-    said = f"{'That is right' if right else 'Not quite'}: it is {escaped(answer.in_words)}."
+    said = f"{'That is right' if right else 'Not quite'}: it is {escape_markdown(answer.in_words)}."
     (st.success if right else st.warning)(
         f"{said} {more}", icon=":material/check:" if right else ":material/close:"
     )
@@ -472,7 +476,7 @@ def _ways(open_lesson: OpenLesson) -> None:
     """
     ways = []
     if open_lesson.step > 0:
-        ways.append(("Back", open_lesson.at(open_lesson.step - 1).address, "prev"))
+        ways.append(("Back", open_lesson.at_step(open_lesson.step - 1).address, "prev"))
     ways.append(("This step's page", open_lesson.address, "self"))
     every = list(lessons().lessons.values())
     if open_lesson.lesson in every:
@@ -480,12 +484,12 @@ def _ways(open_lesson: OpenLesson) -> None:
     else:
         after = []
     if open_lesson.step + 1 < len(open_lesson.lesson.steps):
-        ways.append(("Next", open_lesson.at(open_lesson.step + 1).address, "next"))
+        ways.append(("Next", open_lesson.at_step(open_lesson.step + 1).address, "next"))
     elif after:
-        ways.append((f"Next lesson: {after[0].title}", begun(after[0]).address, "next"))
+        ways.append((f"Next lesson: {after[0].title}", begin_lesson(after[0]).address, "next"))
     links = "".join(
         f'<a class="way" rel="{rel}" target="_self" '
-        f'href="{escape(address + _presented())}">{escape(label)}</a>'
+        f'href="{escape(address + _presented_values())}">{escape(label)}</a>'
         for label, address, rel in ways
     )
     st.html(f'<nav class="lesson-ways" aria-label="Steps of the lesson">{links}</nav>')
@@ -501,6 +505,6 @@ def _ways(open_lesson: OpenLesson) -> None:
         take_lesson_home(open_lesson.lesson.name, key="take lesson home")
 
 
-def _presented() -> str:
+def _presented_values() -> str:
     """The values that the link to a step adds in front of a class."""
     return "".join(f"&{key}={value}" for key, value in present.state().items())

@@ -10,7 +10,7 @@ import segno
 import streamlit as st
 
 from gptviz.machine.hosting import hosting, own_address
-from gptviz.ui.widgets import addresses, escaped
+from gptviz.ui.widgets import addresses, escape_markdown
 
 from ..subject import on_screen
 
@@ -98,7 +98,7 @@ def link() -> None:
     host = urlsplit(link).hostname or ""
     if host in HERE:
         st.caption(
-            f"Only this machine opens this link: its address, {escaped(host)}, means itself. For "
+            f"Only this machine opens this link: its address, {escape_markdown(host)}, means itself. For "
             "a class in the same network "
             "start the app with `gptviz app --lan`."
         )

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from gptviz.machine.terminal import printable
+from gptviz.machine.terminal import escape_text
 
 # The line of a traceback that names a place in the code; in a group of errors it begins with `|`.
 _PLACE = re.compile(r"[ |+-]*File \"")
@@ -54,24 +54,27 @@ def _traceback(error: BaseException) -> str:
     line.
     """
     known = traceback.TracebackException.from_exception(error)
-    for one in _all(known):
+    for one in _all_errors(known):
         if isinstance(one.__notes__, list):  # else each line of a note would become a separate note
             one.__notes__ = [
                 _in_one_line(note) if isinstance(note, str) else note for note in one.__notes__
             ]
     parts = (part.rstrip("\n") for part in known.format())
     return "\n".join(
-        printable(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts
+        escape_text(part) if _PLACE.match(part) else _in_one_line(part.strip("\n"))
+        for part in parts
     )
 
 
-def _all(known: traceback.TracebackException | None) -> Iterator[traceback.TracebackException]:
+def _all_errors(
+    known: traceback.TracebackException | None,
+) -> Iterator[traceback.TracebackException]:
     """An error, those that caused it, and those of its group."""
     if known is not None:
         yield known
         for other in (known.__cause__, known.__context__, *(known.exceptions or ())):
-            yield from _all(other)
+            yield from _all_errors(other)
 
 
 def _in_one_line(text: str) -> str:
-    return printable(text).replace("\n", r"\n")
+    return escape_text(text).replace("\n", r"\n")

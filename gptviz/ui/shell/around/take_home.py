@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from gptviz.machine.hosting import carried, environment
+from gptviz.machine.hosting import carry_rights, environment
 from gptviz.machine.lines import lines_of
 from gptviz.runs import checkpoints, names
 
@@ -54,7 +54,7 @@ def take_home(page: str, decoder: str | None) -> None:
         for ending, (label, icon, kind) in FORMS.items():
             st.download_button(
                 label,
-                carried(partial(written_file, page, query, ending)),
+                carry_rights(partial(written_file, page, query, ending)),
                 f"{page}.{ending}",
                 kind,
                 icon=icon,
@@ -75,7 +75,7 @@ def take_lesson_home(name: str, *, key: str) -> None:
         "server. It takes a minute or so to write. If it fails, others may be writing theirs: try "
         "again a little later."
     )
-    write = carried(partial(written_file, f"lesson:{name}", {}, "html"))
+    write = carry_rights(partial(written_file, f"lesson:{name}", {}, "html"))
     look: dict[str, Any] = {
         "icon": ":material/download:",
         "type": "tertiary",
@@ -95,7 +95,7 @@ def _take_model_home(name: str) -> None:
         "says which part is missing."
     )
     look: dict[str, Any] = {"icon": ":material/data_object:", "help": about, "on_click": "ignore"}
-    file = f"{names.possible(name)}-python.zip"
+    file = f"{names.possible_name(name)}-python.zip"
     st.download_button(
         "The model as plain Python",
         partial(written_model, name),
@@ -113,7 +113,7 @@ def written_model(name: str) -> bytes:
         RuntimeError: as in `written_file`.
     """
     with _turn(), tempfile.TemporaryDirectory() as folder:
-        inside = names.possible(name)
+        inside = names.possible_name(name)
         _export([name, "--format", "python", "--out", f"{folder}/{inside}"], "")
         return Path(
             shutil.make_archive(f"{folder}/{inside}-python", "zip", folder, inside)

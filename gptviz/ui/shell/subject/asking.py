@@ -31,7 +31,7 @@ MOST_BYTES = 384 * 2**20
 
 
 @dataclass(frozen=True)
-class Asked(Generic[Result]):
+class AskedAnalysis(Generic[Result]):
     """An analysis of a model with its settings."""
 
     key: ModelKey  #: the model
@@ -55,7 +55,7 @@ class Asked(Generic[Result]):
         Raises:
             ValueError: as in the analysis.
         """
-        return cast(Result, _kept()(self))
+        return cast(Result, _keep_results()(self))
 
     def compute(self) -> Result:
         """The result, computed here and now."""
@@ -69,7 +69,7 @@ class Asked(Generic[Result]):
         """
         return jobs.on_demand(self, self.title, lambda: self.value, begins=begins, waits=waits)
 
-    def followed(self, begins: str, work: float = 0.0) -> Result | None:
+    def follow_value(self, begins: str, work: float = 0.0) -> Result | None:
         """The result of an analysis that takes long. Until it is there, show how far it is and a
         way to stop it, and return None.
 
@@ -108,13 +108,13 @@ class Asked(Generic[Result]):
 
 def ask(
     about: Subject | ModelKey, analysis: Callable[..., Result], title: str, **settings: Any
-) -> Asked[Result]:
+) -> AskedAnalysis[Result]:
     """Ask a model for an analysis; its text, unless another is given, is the prompt on screen.
 
     Args:
         about: the model, or the subject of a page.
         analysis: a function of a language model; where its call is printed, a method of it.
-        title: as in `Asked`.
+        title: as in `AskedAnalysis`.
         settings: its arguments; they have to be hashable.
     """
     parameters = signature(analysis).parameters
@@ -127,7 +127,9 @@ def ask(
         if name in settings and settings[name] != usual[name]
     )
     key = about.key if isinstance(about, Subject) else about
-    return Asked(key, analysis.__module__, analysis.__name__, chosen, title, hosting().read_only)
+    return AskedAnalysis(
+        key, analysis.__module__, analysis.__name__, chosen, title, hosting().read_only
+    )
 
 
 def in_code(value: object) -> str:
@@ -140,15 +142,15 @@ def in_code(value: object) -> str:
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _kept() -> Callable[[Asked[Any]], Any]:
-    return cached(byte_cache(bytes_of, MOST_BYTES), condition=Condition())(_waited)
+def _keep_results() -> Callable[[AskedAnalysis[Any]], Any]:
+    return cached(byte_cache(bytes_of, MOST_BYTES), condition=Condition())(_wait_for)
 
 
-gives_way(_kept.clear)
+gives_way(_keep_results.clear)
 
 
-def _waited(asked: Asked[Any]) -> Any:
-    return jobs.waited(asked, asked.title, asked.compute)
+def _wait_for(asked: AskedAnalysis[Any]) -> Any:
+    return jobs.wait_for(asked, asked.title, asked.compute)
 
 
 def bytes_of(value: object) -> int:

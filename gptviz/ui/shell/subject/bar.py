@@ -11,24 +11,24 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.figures.kit.format import counted, duration
+from gptviz.figures.kit.format import duration, format_count
 from gptviz.language_model import LanguageModel
 from gptviz.lessons.real_model import opened_last
 from gptviz.machine.hosting import hosting
 from gptviz.model import devices
 from gptviz.model.kinds import MODEL_KINDS, Kind, ModelKind
-from gptviz.model.precision import PRECISIONS, STORED, said
+from gptviz.model.precision import PRECISIONS, STORED, describe_types
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.ui.records.train import PAGE as TRAIN
-from gptviz.ui.widgets import controls, escaped, tries
+from gptviz.ui.widgets import controls, escape_markdown, tries
 from gptviz.ui.widgets.headings import say_below_titles
 
 from .. import frame
 from ..frame import DEFAULT_MODEL, DEFAULT_PROMPT
 from . import edits, hidden, kinds, long_prompts, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
-from .model_list import line_about, model_groups, model_list, names_of, unfolded
+from .model_list import line_about, model_groups, model_list, names_of, unfold_groups
 from .models import ModelKey, Subject, language_model, model_key
 
 
@@ -61,7 +61,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     bar = st.container(key="one-line-subject", **look)
     about = st.container(key="about-the-model", **look)
     notices = st.container()
-    tries.here()
+    tries.place_tries()
     controls.notices_in(notices)
 
     # the model, and its step of training
@@ -70,12 +70,12 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         # Deleted, renamed or moved in another tab or program; the one that is shown instead is that
         # of the control above.
         notices.warning(
-            f"There is no model “{escaped(str(before))}” any more: the one named above is shown."
+            f"There is no model “{escape_markdown(str(before))}” any more: the one named above is shown."
         )
     with bar:
         name = controls.select(
             "Model",
-            unfolded(groups, before, st.query_params.get("model")),
+            unfold_groups(groups, before, st.query_params.get("model")),
             key="model",
             default=DEFAULT_MODEL,
             help="Your own models first, then those that came with gptviz. The list beside it has "
@@ -87,7 +87,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     folder, card = _card(name)
     step = None
     if folder is not None:
-        about.caption(escaped(line_about(folder)), width="content")
+        about.caption(escape_markdown(line_about(folder)), width="content")
     if folder is not None and scrubber.steps(name):
         with about:
             step = scrubber.scrubber(folder, card, about)
@@ -112,7 +112,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     # the model opened, with its edits
     try:
         key = model_key(name, device, step, precision)
-        key = edits.edited(key, default, bar)
+        key = edits.edit_key(key, default, bar)
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         if step is None:
@@ -120,12 +120,12 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         else:
             other = "another step or model"
         st.error(
-            f"{escaped(str(error))}. Choose {other} above."
+            f"{escape_markdown(str(error))}. Choose {other} above."
             if str(error)
             else "There is not enough memory for this model."
         )
         st.stop()
-    st.sidebar.caption(f"Its weights are in memory as {said(lm.model)}.")
+    st.sidebar.caption(f"Its weights are in memory as {describe_types(lm.model)}.")
     if lm.kind.name not in frame.current_page().kinds:
         explain_wrong_kind(name, lm.kind)
         st.stop()
@@ -164,7 +164,7 @@ def explain_wrong_kind(name: str, kind: ModelKind) -> None:
     suitable_page = frame.page_about(kind.name)
     wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
     st.info(
-        f"{escaped(name)} is {kind.with_article}: it {kind.does}. This page is about a model that "
+        f"{escape_markdown(name)} is {kind.with_article}: it {kind.does}. This page is about a model that "
         f"{wanted}.",
         icon=":material/info:",
     )
@@ -173,7 +173,7 @@ def explain_wrong_kind(name: str, kind: ModelKind) -> None:
         instead = frame.default_model()
         if kinds.kind_of(checkpoints.folder_of(instead)) in page.kinds:
             st.button(
-                f"Stay here with {escaped(instead)}",
+                f"Stay here with {escape_markdown(instead)}",
                 on_click=_open_model,
                 args=(instead,),
                 key="stay here",
@@ -267,10 +267,12 @@ def read_prompt(
     if len(prompt) > (most := longest_prompt()):
         st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
         prompt = prompt[:most]
-    encoding = reading.encoded(lm, prompt, "until the prompt is changed, the default one is shown")
+    encoding = reading.encode_text(
+        lm, prompt, "until the prompt is changed, the default one is shown"
+    )
     if encoding is None:
         prompt = default
-        encoding = reading.encoded(lm, default, "open another model above")
+        encoding = reading.encode_text(lm, default, "open another model above")
         if encoding is None:
             st.stop()
     elif len(encoding.ids) <= len(lm.tokenizer.before) + len(lm.tokenizer.after):
@@ -279,14 +281,14 @@ def read_prompt(
         prompt = default
         encoding = lm.tokenizer.encode(prompt)
     elif encoding.unknown and needs_prompt:
-        st.warning(escaped(encoding.unknown_sentence()), icon=":material/help:")
+        st.warning(escape_markdown(encoding.unknown_sentence()), icon=":material/help:")
         if is_main and lm.kind.continues:
             _offer_reader(prompt)
     capacity = reading.capacity(lm)
     if len(encoding.ids) > capacity and needs_prompt:
         which = "last" if lm.kind.continues else "first"
         st.info(
-            f"The prompt has {counted(len(encoding.ids), 'token')}; this model sees {capacity} at "
+            f"The prompt has {format_count(len(encoding.ids), 'token')}; this model sees {capacity} at "
             "a time: "
             f"it reads the {which} {capacity}.",
             icon=":material/content_cut:",
@@ -299,8 +301,8 @@ def _offer_reader(prompt: str) -> None:
     that was opened last, else the one that reads letters.
     """
     for name in filter(None, (opened_last(), DEFAULT_MODEL)):
-        if _knows(name, prompt):
-            label = f"Read it with {escaped(name)}, which knows all of it"
+        if _knows_prompt(name, prompt):
+            label = f"Read it with {escape_markdown(name)}, which knows all of it"
             st.button(
                 label,
                 on_click=_open_model,
@@ -312,7 +314,7 @@ def _offer_reader(prompt: str) -> None:
 
 
 @st.cache_data(max_entries=64, ttl=600, show_spinner=False)
-def _knows(name: str, prompt: str) -> bool:
+def _knows_prompt(name: str, prompt: str) -> bool:
     """Whether the tokenizer of the model called `name` has a token for every part of the prompt."""
     try:
         return not checkpoints.read_tokenizer(checkpoints.find(name)).encode(prompt).unknown
@@ -330,7 +332,7 @@ def _read_in_seconds(subject: Subject) -> Subject:
     if count <= most:
         return subject
     if why := long_prompts.too_little_memory(config, count, str(subject.lm.device)):
-        return shortened(subject, most, why)
+        return shorten_prompt(subject, most, why)
     needed = duration(long_prompts.seconds_to_read(config, count, str(subject.lm.device)))
     notice = st.container()
     hint = (
@@ -340,12 +342,12 @@ def _read_in_seconds(subject: Subject) -> Subject:
     if controls.switch(f"Read all {count:,} tokens", key=frame.WHOLE, help=hint):
         return subject
     with notice:
-        return shortened(
+        return shorten_prompt(
             subject, most, f"To read all of them takes about {needed}, and longer on some pages"
         )
 
 
-def shortened(subject: Subject, most: int, why: str) -> Subject:
+def shorten_prompt(subject: Subject, most: int, why: str) -> Subject:
     """The subject with only the last `most` tokens of its prompt, and a note with the reason;
     unchanged if it has no more.
 

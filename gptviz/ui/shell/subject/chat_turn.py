@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gptviz.text.chat import ChatError, ChatTemplate
-from gptviz.ui.widgets import capitalised, escaped
+from gptviz.ui.widgets import capitalise_text, escape_markdown
 
 # A character that no text contains, in place of the message; the key of the session's state for why
 # a message was refused.
@@ -44,7 +44,7 @@ def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
     """
     frame = frame_of(chat)
     if problem := st.session_state.pop(_REFUSED, frame.problem):
-        st.caption(escaped(f"{capitalised(problem)}."))
+        st.caption(escape_markdown(f"{capitalise_text(problem)}."))
     if frame.problem:
         return
     message = frame.message(prompt)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from gptviz.figures.kit.format import counted
-from gptviz.settings.address_values import refused
-from gptviz.ui.widgets import addresses, controls, escaped
+from gptviz.figures.kit.format import format_count
+from gptviz.settings.address_values import no_value
+from gptviz.ui.widgets import addresses, controls, escape_markdown
 
 from .models import ModelKey, language_model
 
@@ -31,7 +31,7 @@ ADAPTER = "adapter"
 TUNED = 1.0
 
 
-def asked() -> tuple[str, ...]:
+def asked_edits() -> tuple[str, ...]:
     """The edits that the address asks for, as texts. The model on screen may lack the units that
     they name.
     """
@@ -56,17 +56,17 @@ def toggle(text: str) -> None:
     """Add the edit `text`, replacing another edit of the same unit; remove it if it is there
     already.
     """
-    put(_of_others(text) if text in asked() else (*_of_others(text), text))
+    put(_of_others(text) if text in asked_edits() else (*_of_others(text), text))
 
 
 def _of_others(text: str) -> list[str]:
     unit = text.partition("=")[0]
-    return [other for other in asked() if other.partition("=")[0] != unit]
+    return [other for other in asked_edits() if other.partition("=")[0] != unit]
 
 
 def take_away(text: str) -> None:
     """Remove one edit."""
-    put(other for other in asked() if other != text)
+    put(other for other in asked_edits() if other != text)
 
 
 def reference_text(default: str) -> str:
@@ -77,7 +77,7 @@ def reference_text(default: str) -> str:
         return default
 
 
-def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
+def edit_key(key: ModelKey, default: str, bar: Any) -> ModelKey:
     """The model of `key` with the edits of the address, as far as it has the units that they name;
     a message names the others.
 
@@ -85,7 +85,7 @@ def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
         default: the reference text unless another one is typed.
         bar: the container for the chip, which is there as soon as there is an edit.
     """
-    texts = asked()
+    texts = asked_edits()
     if not texts:
         return key
     from gptviz.interp.changing.edits import fitting
@@ -93,7 +93,7 @@ def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
     lm = language_model(key)
     fitted = fitting(texts, lm.model)
     if fitted.rejected:
-        addresses.takes(EDITS, refused("; ".join(fitted.rejected)))
+        addresses.accept_values(EDITS, no_value("; ".join(fitted.rejected)))
     warn_of_refused(key.name, fitted)
     with bar:
         typed = _chip(texts, fitted, lambda token: f"“{lm.tokenizer.label(token)}”", default)
@@ -116,8 +116,8 @@ def with_edits(key: ModelKey, fitted: Fitting, text: str) -> ModelKey:
     try:
         language_model(wanted)
     except ValueError as error:
-        controls.notices().warning(
-            f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:"
+        controls.notice_place().warning(
+            f"The edits are left out: {escape_markdown(str(error))}.", icon=":material/edit_off:"
         )
         return key
     return wanted
@@ -149,7 +149,7 @@ def number_slider(
     unit, given by its name, is edited to on all pages, and `usual` without an edit. `look` are
     other arguments of `st.slider`.
     """
-    at = strength_of(asked(), unit, usual)
+    at = strength_of(asked_edits(), unit, usual)
     key = f"strength of the {unit}"
     st.session_state[key] = at
     bar.slider(
@@ -208,15 +208,15 @@ def warn_of_refused(name: str, fitted: Fitting) -> None:
     if fitted.rejected:
         shown = fitted.rejected[:5]
         more = len(fitted.rejected) - 5
-        lines = "".join(f"\n- {escaped(line)}" for line in shown) + (
+        lines = "".join(f"\n- {escape_markdown(line)}" for line in shown) + (
             f"\n- and {more:,} more" if more > 0 else ""
         )
         if len(fitted.rejected) == 1:
             these = "This edit is"
         else:
-            these = f"{counted(len(fitted.rejected), 'edit').capitalize()} are"
-        controls.notices().warning(
-            f"{these} left out, and {escaped(name)} is shown without:{lines}",
+            these = f"{format_count(len(fitted.rejected), 'edit').capitalize()} are"
+        controls.notice_place().warning(
+            f"{these} left out, and {escape_markdown(name)} is shown without:{lines}",
             icon=":material/edit_off:",
         )
 
@@ -232,7 +232,7 @@ def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], def
         of = f"{len(fitted.edits)} of "
     else:
         of = ""
-    some = of + counted(len(texts), "edit")
+    some = of + format_count(len(texts), "edit")
     with st.container(
         horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"
     ):
@@ -246,7 +246,7 @@ def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], def
                 "All pages show the model with them. The model itself is not touched: without the "
                 "edits it is as it was."
             )
-            applied = {one.text: one.titled(name) for one in fitted.edits}
+            applied = {one.text: one.title_with(name) for one in fitted.edits}
             for text in [*applied, *(text for text in texts if text not in applied)]:
                 with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
                     st.button(
@@ -260,7 +260,9 @@ def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], def
                         if text in applied
                         else "Take it out of the address.",
                     )
-                    st.markdown(escaped(applied.get(text, f"{text} does not apply to this model")))
+                    st.markdown(
+                        escape_markdown(applied.get(text, f"{text} does not apply to this model"))
+                    )
             if any(one.needs_text for one in fitted.edits):
                 typed = text_box(default)
         st.button(

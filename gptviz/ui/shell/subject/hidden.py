@@ -10,7 +10,7 @@ import streamlit as st
 
 from gptviz.runs import checkpoints
 from gptviz.ui.records.runs import PAGE as RUNS
-from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets import controls, escape_markdown
 
 from .. import frame
 
@@ -19,12 +19,12 @@ def say_what_hides(names: Sequence[str]) -> None:
     """Say which of the models called `names` hide a shipped one, and link to the page where they
     can be renamed or deleted.
     """
-    known = checkpoints.hidden()
+    known = checkpoints.hidden_checkpoints()
     for name in names:
         if name in known:
-            with controls.notices().container():
+            with controls.notice_place().container():
                 st.info(
-                    f"{escaped(name)} is a model of yours. It hides the one of the same name that "
+                    f"{escape_markdown(name)} is a model of yours. It hides the one of the same name that "
                     "came with gptviz: "
                     "rename or delete yours to have that one back.",
                     icon=":material/layers:",

@@ -14,7 +14,7 @@ from gptviz.figures.kit.format import power
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.runs.manage import is_own
-from gptviz.ui.widgets import escaped
+from gptviz.ui.widgets import escape_markdown
 
 YOURS = "Yours"
 OTHERS = "Others"
@@ -58,7 +58,7 @@ def names_of(groups: Sequence[ModelGroup]) -> list[str]:
     return [name for group in groups for name in group.folders]
 
 
-def unfolded(groups: Sequence[ModelGroup], *asked: str | None) -> list[str]:
+def unfold_groups(groups: Sequence[ModelGroup], *asked: str | None) -> list[str]:
     """The same, of those that are folded only the ones that are `asked` for."""
     hidden = {name for group in groups for name in group.folded}.difference(asked)
     every = names_of(groups)
@@ -107,11 +107,11 @@ def said_by_card(folder: Path) -> str:
     except checkpoints.CheckpointError:
         return "Its files cannot be read."
     count = card.values.get("parameters")
-    hides = is_own(folder) and checkpoints.name_of(folder) in checkpoints.hidden()
+    hides = is_own(folder) and checkpoints.name_of(folder) in checkpoints.hidden_checkpoints()
     parts = [
         f"experiment {card.plan[:40]}" if card.plan else "",
         (card.task or card.corpus or "")[:40],
-        *imported(card),
+        *describe_import(card),
         f"{count:,} parameters" if isinstance(count, int) and not isinstance(count, bool) else "",
         "" if card.validation_loss is None else f"loss {power(card.validation_loss)}",
         "diverged" if card.diverged else "",
@@ -120,7 +120,7 @@ def said_by_card(folder: Path) -> str:
     return ", ".join(part for part in parts if part) or "Its card says nothing about it."
 
 
-def imported(card: Card) -> list[str]:
+def describe_import(card: Card) -> list[str]:
     """The family, origin and licence of a model that another program made; empty for any other
     model.
     """
@@ -160,7 +160,7 @@ def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
                         f"{name} to {group.folded[-1]}", expanded=chosen in group.folded
                     )
                 (fold if name in group.folded else st).button(
-                    f"**{escaped(name)}** · {escaped(line_about(folder))}",
+                    f"**{escape_markdown(name)}** · {escape_markdown(line_about(folder))}",
                     key=f"open the model {name}",
                     on_click=st.session_state.update,
                     args=({"model": name, _OPEN: False},),

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 from cachetools import cached
 
-from gptviz.figures.kit.format import counted
+from gptviz.figures.kit.format import format_count
 from gptviz.machine.byte_cache import byte_cache
-from gptviz.machine.files import written
+from gptviz.machine.files import file_stamp
 from gptviz.machine.memory import gives_way, release_memory
 from gptviz.model.devices import STORED
 from gptviz.runs import checkpoints
@@ -61,7 +61,7 @@ class ModelKey:
     def title(self) -> str:
         """Its name in pictures, with the number of its edits."""
         if self.edits:
-            return f"{self.name}, {counted(len(self.edits), 'edit')}"
+            return f"{self.name}, {format_count(len(self.edits), 'edit')}"
         return self.name
 
     @property
@@ -69,7 +69,7 @@ class ModelKey:
         """The same model without edits."""
         return replace(self, edits=(), edit_text=None)
 
-    def without(self, unit: str) -> ModelKey:
+    def without_edit(self, unit: str) -> ModelKey:
         """The same model without the edit of this unit."""
         others = tuple(text for text in self.edits if text.partition("=")[0] != unit)
         return replace(self, edits=others)
@@ -146,7 +146,7 @@ def model_key(name: str, device: str, step: int | None = None, precision: str = 
         *weights,
         *([folder / "card.json"] if step is None else []),
     ]
-    times = [about[0] if (about := written(file)) else 0 for file in files]
+    times = [about[0] if (about := file_stamp(file)) else 0 for file in files]
     return ModelKey(name, device, max(times), step, times[0], precision)
 
 
@@ -154,7 +154,7 @@ def language_model(key: ModelKey) -> LanguageModel:
     """The model, opened once for all sessions, with the edits of the key. Treat it as read-only."""
     cores.share()
     if key.edits:
-        return _edited(key)
+        return _open_edited(key)
     if key.step is not None:
         return _snapshots()(key)
     if _is_small(key):
@@ -164,7 +164,7 @@ def language_model(key: ModelKey) -> LanguageModel:
 
 # To quantise the weights of a large model takes seconds.
 @jobs.resource("Putting the edits in place", max_entries=3)
-def _edited(key: ModelKey) -> LanguageModel:
+def _open_edited(key: ModelKey) -> LanguageModel:
     # It shares the weights of the unedited model.
     return language_model(key.unedited).edited(*key.edits, text=key.edit_text)
 
@@ -183,15 +183,15 @@ def _is_small(key: ModelKey) -> bool:
 # Sessions that ask for the same model at the same time wait for the one that opens it.
 @st.cache_resource(max_entries=MOST_SMALL, show_spinner="Opening the model")
 def _small_model(key: ModelKey) -> LanguageModel:
-    return _opened(key)
+    return _open_model(key)
 
 
 @st.cache_resource(max_entries=MOST_LARGE, show_spinner="Opening the model")
 def _large_model(key: ModelKey) -> LanguageModel:
-    return _opened(key)
+    return _open_model(key)
 
 
-def _opened(key: ModelKey) -> LanguageModel:
+def _open_model(key: ModelKey) -> LanguageModel:
     from gptviz.language_model import load
 
     # pages say themselves which model hides another
@@ -208,7 +208,7 @@ def _weight_bytes(lm: LanguageModel) -> int:
 
 def snapshot_cache(most: int = MOST_SNAPSHOTS, most_bytes: int = MOST_BYTES) -> Any:
     """Opens snapshots of models, and keeps those used last, within bounds."""
-    return cached(byte_cache(_weight_bytes, most_bytes, most), condition=Condition())(_opened)
+    return cached(byte_cache(_weight_bytes, most_bytes, most), condition=Condition())(_open_model)
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
@@ -220,7 +220,7 @@ def _give_way() -> None:
     """Let go of the models that are open and of what was computed with them: who still shows one
     keeps it until the page ends.
     """
-    for kept in (_edited, _small_model, _large_model, _snapshots):
+    for kept in (_open_edited, _small_model, _large_model, _snapshots):
         kept.clear()
     st.cache_data.clear()
 

@@ -38,14 +38,14 @@ def example(kind: Kind, source: str) -> str:
     if kind_of(content) == TextSource.kind:  # it has no example, and reading it may take long
         return USUAL[kind]
     try:
-        return _offered(source) or USUAL[kind]
+        return _offered_prompt(source) or USUAL[kind]
     except (ValueError, OSError):
         return USUAL[kind]
 
 
 # An error is not kept in the cache: the data may come later.
 @st.cache_data(max_entries=32, show_spinner=False)
-def _offered(source: str) -> str | None:
+def _offered_prompt(source: str) -> str | None:
     from gptviz.data.registry import source_from
 
     return source_from(json.loads(source)).example

@@ -7,7 +7,7 @@ import streamlit as st
 from gptviz.language_model import LanguageModel
 from gptviz.text import Encoding
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
-from gptviz.ui.widgets import escaped, in_quotes
+from gptviz.ui.widgets import escape_markdown, in_quotes
 
 LONGEST_QUOTE = 40  # characters of a text in a message
 
@@ -31,7 +31,7 @@ def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
     return [*lm.tokenizer.beginning(ids, capacity(lm)), *_end_tokens(lm)]
 
 
-def encoded(lm: LanguageModel, text: str, then: str) -> Encoding | None:
+def encode_text(lm: LanguageModel, text: str, then: str) -> Encoding | None:
     """The tokens of a text, or None, with a message, if this tokenizer cannot read it.
 
     A pattern in a tokenizer from elsewhere may take so many steps for a text that the library gives
@@ -45,7 +45,7 @@ def encoded(lm: LanguageModel, text: str, then: str) -> Encoding | None:
     except ValueError as error:
         quoted = in_quotes(text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…")
         st.error(
-            f"The tokenizer of {escaped(lm.name)} fails on {quoted} ({escaped(str(error))}): "
+            f"The tokenizer of {escape_markdown(lm.name)} fails on {quoted} ({escape_markdown(str(error))}): "
             f"{then}."
         )
         return None

@@ -85,7 +85,7 @@ def without_snapshots() -> None:
     """Used instead of `scrubber` for a model without snapshots: forget a step chosen before, and
     warn if a link asks for one.
     """
-    addresses.takes("step", one_of([LAST]))
+    addresses.accept_values("step", one_of([LAST]))
     if (
         st.session_state.pop("step", LAST) == LAST
         and (asked := st.query_params.get("step", LAST)) != LAST
@@ -102,7 +102,7 @@ def readout(chosen: str, card: Card) -> str:
     step = card.steps if chosen == LAST else int(chosen)
     if step is None:
         return "As saved last"
-    measurement = measured(card, step)
+    measurement = nearest_measurement(card, step)
     if measurement is None:
         return f"Step {step:,}"
     at, loss, accuracy = measurement
@@ -115,7 +115,7 @@ def readout(chosen: str, card: Card) -> str:
     return f"Step {step:,}: loss {about}{power(loss)}, {how_good}"
 
 
-def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
+def nearest_measurement(card: Card, step: int) -> tuple[int, float, float | None] | None:
     """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the
     accuracy if there is one, or None if nothing was measured.
     """
@@ -167,10 +167,10 @@ def same_at_every_step(
     """
 
     @wraps(ask)
-    def asked(key: ModelKey, /, *args: P.args, **settings: P.kwargs) -> R:
+    def ask_unstepped(key: ModelKey, /, *args: P.args, **settings: P.kwargs) -> R:
         return ask(as_saved_last(key.unedited), *args, **settings)
 
-    return asked
+    return ask_unstepped
 
 
 def at_step(key: ModelKey, step: int | None) -> ModelKey:
