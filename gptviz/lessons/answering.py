@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gptviz.text.visible_form import visible_form
+from gptviz.text.visible_form import make_visible
 
 from .expression import ExpressionError, compute_expression
 from .lesson import EXPRESSION, Question
@@ -53,7 +53,7 @@ class Answer:
                 return f"{value:,.0f} {question.unit}".strip()
             return f"{value:.4g} {question.unit}".strip()
         if question.kind == "token":
-            return f"“{visible_form(value)}”"
+            return f"“{make_visible(value)}”"
         if len(question.state) > 1:
             return ", ".join(
                 f"{name} {chosen}" for name, chosen in question.in_address(value).items()

@@ -36,7 +36,7 @@ from gptviz.language_model.core import decode_answer, ids_of, special_tokenizer
 from gptviz.language_model.over_training import measure_input
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
-from gptviz.text import GENERATED, cleaned, passages, visible_form
+from gptviz.text import GENERATED, cleaned, make_visible, passages
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.learning import learn_merges
 from gptviz.text.tokenizers.pieces import cost
@@ -773,7 +773,7 @@ def rounded(value: float, digits: int = 2) -> str:
 
 def quoted(text: str) -> str:
     """The visible form of a token: a space as ␣, a line break as ⏎."""
-    return f"“{visible_form(text)}”"
+    return f"“{make_visible(text)}”"
 
 
 def count(of: Sequence[Any]) -> int:

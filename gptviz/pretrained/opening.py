@@ -132,7 +132,7 @@ def require_room(
     numbers = parameter_count(config)
     if numbers > MOST_NUMBERS_PER_BYTE * source.size():
         return  # these files are wrong for another reason than their size
-    needs = memory_needed.memory_needed(config, source.number_bytes(numbers, precision, device))
+    needs = memory_needed.estimate_memory(config, source.number_bytes(numbers, precision, device))
     if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
         raise ImportRefusedError(f"{source.path.name} is not opened: {problem}")
 

@@ -615,7 +615,7 @@ def _require_room(
     from gptviz.model.costs import memory_needed
     from gptviz.model.precision import type_in_memory
 
-    needs = memory_needed.memory_needed(config, type_in_memory(torch.float32, precision).itemsize)
+    needs = memory_needed.estimate_memory(config, type_in_memory(torch.float32, precision).itemsize)
     if problem := memory_needed.refusal(needs, memory.room(needs.total, device)):
         raise CheckpointError(f"{name} is not opened: {problem}")
 

@@ -163,7 +163,7 @@ def too_large(offer: HubModel) -> str | None:
     can.
     """
     config = outline_of(offer.fields).config
-    needs = memory_needed.memory_needed(
+    needs = memory_needed.estimate_memory(
         config, number_bytes(offer.weights, parameter_count(config), STORED)
     )
     return memory_needed.refusal(needs, memory.room(needs.total))

@@ -40,6 +40,6 @@ if TYPE_CHECKING:
     from .tokenizers.special_tokens import SpecialTokensTokenizer
     from .tokenizers.symbols import SymbolTokenizer
     from .tokenizers.words import WordTokenizer, cleaned, words_of
-    from .visible_form import TOKEN_KINDS, character_name, kind_of_text, visible_form
+    from .visible_form import TOKEN_KINDS, character_name, kind_of_text, make_visible
 
 __getattr__, __dir__, __all__ = lazily(__name__)

@@ -38,7 +38,7 @@ def character_name(character: str) -> str:
     return f"{code_point(character)} {unicodedata.name(character, '')}".rstrip()
 
 
-def visible_form(text: str) -> str:
+def make_visible(text: str) -> str:
     """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`; invisible characters as
     their code points.
 

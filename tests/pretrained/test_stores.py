@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gptviz.model.costs.memory_needed import memory_needed
+from gptviz.model.costs.memory_needed import estimate_memory
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at, tokenizer_at
 from gptviz.pretrained.places import stores
@@ -185,7 +185,7 @@ def test_a_summary_says_what_the_files_say_and_why_a_model_cannot_be_opened(user
     assert known.family == "Llama"
     assert known.parameters == sum(p.numel() for p in model.parameters())
     assert known.size == (user / "tiny" / "model.safetensors").stat().st_size
-    assert known.needs == memory_needed(source_at(user / "tiny").outline().config)
+    assert known.needs == estimate_memory(source_at(user / "tiny").outline().config)
     assert (known.licence, known.problem) == ("apache-2.0", "")
     write(user / "odd" / "config.json", b'{"model_type": "mamba"}')
     assert "mamba" in summary(user / "odd").problem

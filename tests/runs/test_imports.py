@@ -115,7 +115,7 @@ def test_a_model_too_large_for_this_machine_is_refused_with_both_numbers_and_lea
     folder = tmp_path / "Tiny llama!"
     import_model(str(folder))
     needs = memory.in_bytes(
-        memory_needed.memory_needed(gptviz.load("Tiny-llama").model.config).total
+        memory_needed.estimate_memory(gptviz.load("Tiny-llama").model.config).total
     )
     monkeypatch.setattr(memory, "free_bytes", lambda device="cpu": 20_000)
     # those of pages that another test imported print a warning

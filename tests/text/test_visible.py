@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import TOKEN_KINDS, character_name, kind_of_text, visible_form
+from gptviz.text import TOKEN_KINDS, character_name, kind_of_text, make_visible
 
 any_character = st.characters(codec=None, exclude_categories=())
 
@@ -36,17 +36,17 @@ any_character = st.characters(codec=None, exclude_categories=())
     ],
 )
 def test_what_cannot_be_seen_is_shown_by_a_symbol_or_its_code_point(text: str, form: str) -> None:
-    assert visible_form(text) == form
+    assert make_visible(text) == form
 
 
 @given(any_character, any_character)
 def test_two_characters_never_look_the_same(one: str, other: str) -> None:
-    assert (visible_form(one) == visible_form(other)) == (one == other)
+    assert (make_visible(one) == make_visible(other)) == (one == other)
 
 
 @given(st.text(any_character))
 def test_a_visible_form_has_no_white_space_and_nothing_unprintable(text: str) -> None:
-    form = visible_form(text)
+    form = make_visible(text)
     assert not any(character.isspace() for character in form)
     assert form.isprintable()
     assert unicodedata.category((form or "x")[0])[0] != "M"

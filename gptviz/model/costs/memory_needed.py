@@ -35,7 +35,7 @@ class MemoryNeeded:
         return self.weights + self.working
 
 
-def memory_needed(
+def estimate_memory(
     config: Config, number: float = FLOAT32, tokens: int | None = None
 ) -> MemoryNeeded:
     """The memory that a model of `config` takes when it is open, with weights of `number` bytes (2

@@ -14,7 +14,7 @@ from typing import Any
 
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.machine.errors import reason_of
-from gptviz.model.costs.memory_needed import MemoryNeeded, memory_needed
+from gptviz.model.costs.memory_needed import MemoryNeeded, estimate_memory
 from gptviz.model.precision import STORED
 
 from ..families import ImportRefusedError
@@ -101,10 +101,10 @@ def summary(path: Path) -> Summary:
     try:
         source = source_at(path)
         outline = source.outline()
-        needs = memory_needed(outline.config)
+        needs = estimate_memory(outline.config)
         numbers = round(needs.weights / needs.number)
         summary = Summary(outline.family, numbers, needs, outline.licence)
-        needs = memory_needed(outline.config, source.number_bytes(numbers, STORED))
+        needs = estimate_memory(outline.config, source.number_bytes(numbers, STORED))
         return replace(summary, size=source.size(), needs=needs)
     except (ImportRefusedError, OSError) as error:
         return replace(summary, problem=reason_of(error))

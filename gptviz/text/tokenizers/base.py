@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptviz.machine.bounded import parse_json
-from gptviz.text.visible_form import character_name, kind_of_text, visible_form
+from gptviz.text.visible_form import character_name, kind_of_text, make_visible
 
 from .merging import Merging
 
@@ -51,7 +51,7 @@ class Unknown:
         if len(text) == 1:
             name = character_name(text)
         else:
-            name = f"the text “{visible_form(begins)}”"
+            name = f"the text “{make_visible(begins)}”"
         return cls(position, text, name, instead)
 
 
@@ -72,7 +72,7 @@ class Encoding:
         names = list[str]()
         for character, name in list(distinct.items())[:MOST_NAMED]:
             # with its name, unless it cannot be seen or the name has it already
-            form = visible_form(character)
+            form = make_visible(character)
             names.append(
                 name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})"
             )
@@ -181,8 +181,8 @@ class Tokenizer(ABC):
         return None
 
     def label(self, id: int) -> str:
-        """The visible form of a token, for chips and axes; see `visible_form`."""
-        return visible_form(self.piece(id))
+        """The visible form of a token, for chips and axes; see `make_visible`."""
+        return make_visible(self.piece(id))
 
     def labels(self) -> list[str]:
         """The visible forms of all tokens, by id."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import SURROGATE, TooMuchError, read_regular
-from gptviz.text.visible_form import visible_form
+from gptviz.text.visible_form import make_visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown, parse_object, unused_label
 from .bounds import check_sizes, slow_pattern, slow_work
@@ -720,7 +720,7 @@ def _label(data: bytes) -> str:
     parts[1::2] = [
         f"<{part.encode('utf-8', 'surrogateescape').hex(' ').upper()}>" for part in parts[1::2]
     ]
-    parts[0::2] = map(visible_form, parts[0::2])
+    parts[0::2] = map(make_visible, parts[0::2])
     return "".join(parts)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE
-from gptviz.text.visible_form import visible_form
+from gptviz.text.visible_form import make_visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown, unused_label
 from .bpe import as_value_error
@@ -181,7 +181,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
         place = int(self.check_ids([id])[0])
         if place in self.unused_ids:
             return unused_label(place)
-        return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible_form(
+        return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or make_visible(
             self.piece(place)
         )
 

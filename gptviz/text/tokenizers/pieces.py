@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-from gptviz.text.visible_form import visible_form
+from gptviz.text.visible_form import make_visible
 
 from .base import Encoding, Tokenizer
 
@@ -154,7 +154,7 @@ def word_labels(tokenizer: Tokenizer, ids: Sequence[int], words: Sequence[range]
     def label(word: range) -> str:
         if len(word) == 1:
             return tokenizer.label(ids[word.start])
-        return visible_form(
+        return make_visible(
             b"".join(tokenizer.bytes_of(ids[place]) for place in word).decode("utf-8", "replace")
         )
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from gptviz.machine.bounded import SURROGATE
-from gptviz.text.visible_form import visible_form
+from gptviz.text.visible_form import make_visible
 
 from .base import Encoding, Ids, Tokenizer, Unknown
 
@@ -85,7 +85,7 @@ class WordVocabulary(Tokenizer):
 
     def label(self, id: int) -> str:
         """The visible form of a token, without the space before it."""
-        return visible_form(self._token(id))
+        return make_visible(self._token(id))
 
     def to_json(self) -> str:
         """`kind` and the words, a list in the order of the ids."""

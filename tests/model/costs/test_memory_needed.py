@@ -12,7 +12,7 @@ import torch
 from gptviz.machine.memory import LEAST_WITHIN_A_PASS
 from gptviz.model import Config, Transformer, build, preset
 from gptviz.model.builder import lay_out
-from gptviz.model.costs.memory_needed import MemoryNeeded, memory_needed, refusal, to_read
+from gptviz.model.costs.memory_needed import MemoryNeeded, estimate_memory, refusal, to_read
 from gptviz.train.estimate import Follow
 from tests.tiny import tiny
 
@@ -61,7 +61,7 @@ def test_a_text_takes_about_what_the_tensors_of_a_pass_take_at_once(name: str) -
     model = without_content(config)
     largest = max(parameter.nbytes for parameter in model.parameters())
     for tokens in lengths:
-        estimated = memory_needed(config, tokens=tokens).working
+        estimated = estimate_memory(config, tokens=tokens).working
         counted = most_at_once(model, tokens)
         cache = 8 * config.n_layer * tokens * config.key_heads * config.head_size
         assert max(counted, largest) <= estimated <= max(1.5 * counted + cache, largest)
@@ -76,10 +76,10 @@ def test_a_long_text_takes_no_more_than_is_estimated_and_not_much_less(tokens: i
 
 def test_weights_take_as_many_bytes_as_their_numbers() -> None:
     config = tiny()
-    assert memory_needed(config).weights == sum(
+    assert estimate_memory(config).weights == sum(
         parameter.nbytes for parameter in build(config, seed=0).parameters()
     )
-    assert memory_needed(config, 2).weights == memory_needed(config).weights / 2
+    assert estimate_memory(config, 2).weights == estimate_memory(config).weights / 2
 
 
 def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_free() -> None:
@@ -93,7 +93,7 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_fre
 
 def test_a_model_of_any_size_is_weighed_without_memory() -> None:
     assert (
-        memory_needed(
+        estimate_memory(
             Config(
                 vocab_size=1_000_000, context_length=8_192, d_model=16_384, n_layer=200, n_head=64
             )

@@ -22,7 +22,7 @@ from gptviz.interp.reading.next_token import probabilities
 from gptviz.model import RUNGS
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import Values, whole_number
-from gptviz.text import visible_form
+from gptviz.text import make_visible
 from gptviz.text.datasets.unseen import CHARACTERS, GUESSED, PASSAGES, passage
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import PageResult
@@ -184,14 +184,14 @@ def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None
         note = f"you: {_guesses(guess_count(over[at]))}"
         mark = over[at] == true[at]
         if rival is None or shares is None:
-            return Token(visible_form(true[at]), note=note, mark=mark)
+            return Token(make_visible(true[at]), note=note, mark=mark)
         note += f"; {rival[0].title}: {_guesses(rival[1].guesses[at])}"
         likely = tuple(
-            (visible_form(CHARACTERS[i]), float(shares[at, i]))
+            (make_visible(CHARACTERS[i]), float(shares[at, i]))
             for i in (-shares[at]).argsort(kind="stable")[:LIKELY]
         )
         return Token(
-            visible_form(true[at]),
+            make_visible(true[at]),
             float(shares[at, CHARACTERS.index(true[at])]),
             likely,
             note,
@@ -297,7 +297,7 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
 
 
 def _quote_character(character: str) -> str:
-    return f"“{escape_markdown(visible_form(character))}”"
+    return f"“{escape_markdown(make_visible(character))}”"
 
 
 def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
@@ -399,7 +399,7 @@ def _bars(key: ModelKey, its: Played, number: int, before: str, true: str, at: i
     )
     data = payload(
         its.logits[at],
-        [visible_form(one) for one in CHARACTERS],
+        [make_visible(one) for one in CHARACTERS],
         about=(key, number, at),
         title=f"{key.title}, token {at + 1} of text {number}",
         prompt=before + true[:at],

@@ -17,7 +17,7 @@ from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import NO_UPLOADS, upload_limit
 from gptviz.machine.memory import in_bytes
 from gptviz.model import parameter_count
-from gptviz.model.costs.memory_needed import memory_needed
+from gptviz.model.costs.memory_needed import estimate_memory
 from gptviz.model.precision import STORED
 from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
@@ -251,7 +251,7 @@ def _on_hub(name: str) -> None:
         if offer.fields:
             outline = outline_of(offer.fields)
             numbers = parameter_count(outline.config)
-            needs = memory_needed(outline.config, number_bytes(offer.weights, numbers, STORED))
+            needs = estimate_memory(outline.config, number_bytes(offer.weights, numbers, STORED))
             about = Summary(outline.family, numbers, needs, offer.licence)
     except ImportRefusedError as error:
         st.error(f"{escape_markdown(name)} cannot be looked up: {escape_markdown(str(error))}.")

@@ -16,7 +16,7 @@ from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, PATTERN, QUERY, STREAM, V
 from gptviz.figures.reading import tokens as figures
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.settings.address_values import whole_number
-from gptviz.text import BPETokenizer, Encoding, Tokenizer, visible_form
+from gptviz.text import BPETokenizer, Encoding, Tokenizer, make_visible
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.merging import Merging
 from gptviz.text.tokenizers.pieces import Piece, cost, pieces
@@ -103,7 +103,7 @@ def show_tokens(subject: Subject) -> PageResult:
         data[piece.word] = data.get(piece.word, b"") + piece.data
         labels[piece.word] = labels.get(piece.word, "") + piece.label
     texts = {
-        word: visible_form(data[word].decode("utf-8", "replace")) or labels[word] for word in data
+        word: make_visible(data[word].decode("utf-8", "replace")) or labels[word] for word in data
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         picking.pick(
