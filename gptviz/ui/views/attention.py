@@ -265,7 +265,7 @@ def show(subject: Subject, stack: str) -> None:
         )
     seen = view(subject.key, read).overview
     start = clearest_head(seen)
-    st.markdown(f"**{_sentence(subject, read, seen, *_in_address(seen, start))}**")
+    st.markdown(_sentence(subject, read, seen, *_in_address(seen, start)))
     words = words_of(subject, read)
     if words is None:
         lines = code(subject, stack)

@@ -9,7 +9,7 @@ from gptviz.machine.lazily import lazily
 if TYPE_CHECKING:
     from .buttons import pressed
     from .figure import show_figure, theme
-    from .markdown import capitalised, escaped, in_quotes
+    from .markdown import capitalised, escaped, in_quotes, say_answer
     from .tries import Try, try_this
 
 __getattr__, __dir__, __all__ = lazily(__name__)
