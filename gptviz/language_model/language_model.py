@@ -150,7 +150,6 @@ class LanguageModel(LoadedModel):
     speculate = writing.speculate
     answer = writing.answer
     beams = writing.beams
-    beam_sums = writing.beam_sums
 
 
 def load(

@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
+from gptviz.figures.kit.format import percent
 from gptviz.ui.pages.attention import tries
 from gptviz.ui.shell import frame
 from gptviz.ui.views import attention
@@ -49,22 +50,21 @@ def expected(prompt: str, block: int, head: int) -> np.ndarray:
     return values
 
 
-def test_the_page_opens_on_its_sharpest_head_and_says_so(seed_sized: Path) -> None:
+def test_the_page_opens_on_the_head_that_clearly_reads_one_token_and_says_so(
+    seed_sized: Path,
+) -> None:
     at = page(prompt="How now")
-    spread = np.zeros((3, 4))
-    for place in np.ndindex(3, 4):
-        rows = [row[: i + 1] for i, row in enumerate(expected("How now", *place))]
-        spread[place] = np.exp(np.mean([-(row * np.log(row)).sum() for row in rows[1:]]))
-        if np.mean([row[0] for row in rows[1:]]) > 0.5:
-            spread[place] += len(rows)
-    block, head = np.unravel_index(spread.argmin(), spread.shape)
+    last = np.array([[expected("How now", b, h)[-1, 1:-1] for h in range(4)] for b in range(3)])
+    block, head, key = np.unravel_index(last.argmax(), last.shape)
     assert sent(at)[0]["start"] == {"block": block, "head": head}
     said = (
-        f"Head {head} of block {block} looks the most sharply: a row of it is spread over "
-        f"{spread.min():.1f} of 7 tokens"
+        f"At “w”, head {head} of block {block} reads “{'How now'[key + 1].replace(' ', '␣')}” "
+        f"most: {percent(last.max())} of its attention."
     )
     assert said in " ".join(one.value for one in at.markdown)
     assert not at.warning
+    other = page(prompt="How now", block="2", head="3")
+    assert "At “w”, head 3 of block 2 reads" in " ".join(one.value for one in other.markdown)
 
 
 def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(

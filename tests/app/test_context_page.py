@@ -48,6 +48,7 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
         f"without “{labels[place]}”"
     )
     assert f"{largest} at position {place}." in says(at)
+    assert use.by_window.sentence in says(at)
     assert f"Reading only the last token the mean loss is {mean[0]:.2f} nats" in says(at)
     early = losses[1:7].mean()
     late = losses[7:].mean()

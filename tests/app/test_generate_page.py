@@ -26,6 +26,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.generate import budget
 from gptviz.generate.generation import window_start
 from gptviz.generate.repetition import loop_at_end
+from gptviz.generate.route import Route
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT
 from gptviz.model import Record
@@ -34,7 +35,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.generate import drafting, link, pace, tree
 from gptviz.ui.pages.generate import writing as text
 from gptviz.ui.pages.generate.tree import Picture
-from gptviz.ui.pages.generate.writing import Writing, grow
+from gptviz.ui.pages.generate.writing import Writing
 from gptviz.ui.widgets import escape_markdown
 from tests.app.conftest import clear_caches
 from tests.app.opening import opened, page_at, payload, says, views
@@ -79,20 +80,9 @@ def _tiny(tiny_model: TinyModel) -> None:
     tiny_model()
 
 
-at_prompt = page_at("pages/generate.py", model="tiny", prompt=PROMPT)
-
-
-def page(**query: str) -> AppTest:
-    """The page with a text: the one of the link, or a new one of `FIRST_TOKENS` tokens."""
-    return written(at_prompt(**query))
-
-
-def written(at: AppTest) -> AppTest:
-    """The same page, with a text where it is at the prompt."""
-    if not writing(at).length:
-        grow(writing(at), text.FIRST_TOKENS)
-        at.run()
-    return at
+page = page_at("pages/generate.py", model="tiny", prompt=PROMPT)
+# The route of a text that has no tokens.
+NOTHING = Route.route_to([]).line
 
 
 def writing(at: AppTest) -> Writing:
@@ -167,8 +157,9 @@ def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one()
     likeliest = int((shares.argmax(-1) == torch.tensor(ids)).sum())
     drawn = shares[torch.arange(len(ids)), torch.tensor(ids)]
     place = int(drawn.argmin())
+    times = "1 time" if likeliest == 1 else f"{likeliest} times"
     said = (
-        f"Of its {len(ids)} tokens {likeliest} are the likeliest one at their place. The least "
+        f"The text goes on for {len(ids)} tokens; the likeliest one was taken {times}. The least "
         "likely is "
         f"“{lm.tokenizer.label(ids[place])}”, token {place + 1}, with "
         f"{percent(float(drawn[place]))}:"
@@ -178,12 +169,13 @@ def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one()
     press(at, "restart")
     for _ in range(3):
         press(at, "one token")
-    assert "Each of its 3 tokens is the likeliest one at its place." in says(at)
+    assert "The text goes on for 3 tokens, always with the likeliest one." in says(at)
 
 
-def test_the_page_opens_at_the_prompt_and_offers_what_may_come_next() -> None:
-    at = at_prompt()
+def test_a_link_to_no_text_opens_at_the_prompt_and_offers_what_may_come_next() -> None:
+    at = page(route=NOTHING)
     assert list(writing(at).tree.nodes) == [ROOT]
+    assert "Nothing is written yet" in says(at)
     assert "".join(drawn_path(at)).replace("␣", " ") == PROMPT
     p, likeliest = logits_after(writing(at).tree.ids()).softmax(-1).sort(descending=True)
     assert [ghost.token for ghost in picture(at).ghosts()] == likeliest[
@@ -192,9 +184,16 @@ def test_the_page_opens_at_the_prompt_and_offers_what_may_come_next() -> None:
     assert shown(at)[1]["ghost_p"][:, 0].tolist() == pytest.approx(
         p[: text.ALTERNATIVES].tolist(), rel=1e-3
     )
+    assert address(at) == {"route": NOTHING}
+
+
+def test_what_the_page_opens_on_by_itself_needs_no_route() -> None:
+    at = page()
     assert address(at) == {}
+    press(at, "undo")
+    assert "route" in address(at)
     at.text_area(key="prompt").set_value("the dog").run()
-    assert list(writing(at).tree.nodes) == [ROOT], "nobody asked for a text"
+    assert address(at) == {}
 
 
 def test_a_fork_leaves_the_text_where_another_token_was_likely_and_the_next_one_elsewhere() -> None:
@@ -418,7 +417,7 @@ def test_of_a_task_one_sequence_is_written_and_it_says_so(
     model: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text, "FIRST_TOKENS", 120)
-    at = written(opened("pages/generate.py", model=model))
+    at = opened("pages/generate.py", model=model)
     now = writing(at)
     task = gptviz.load(model).task
     assert task is not None
@@ -472,7 +471,7 @@ def reopened(at: AppTest, **query: str) -> AppTest:
         key: str(at.session_state[key])
         for key in ("temperature", "top_k", "top_p", "seed", "prompt")
     }
-    return at_prompt(**controls | address(at) | query)
+    return page(**controls | address(at) | query)
 
 
 def wander(at: AppTest) -> Writing:
@@ -558,15 +557,15 @@ def test_beyond_its_bound_the_address_leaves_the_text_out_and_the_page_says_so(
     wander(at)
     assert not address(at)
     assert any("cannot carry this text" in info.value for info in at.info)
-    assert writing(reopened(at)).ids == [], "the page opens as usual"
+    assert writing(reopened(at)).is_untouched, "the page opens as usual"
 
 
 @pytest.mark.parametrize(
     "route", ["nonsense", "n99999999_123456", "f999_123456", "<script>", "n3", f"kept-{32 * '0'}"]
 )
 def test_a_route_that_leads_nowhere_is_named_and_the_page_opens_as_usual(route: str) -> None:
-    at = at_prompt(route=route, tree="../../x")
-    assert writing(at).written_nodes == []
+    at = page(route=route, tree="../../x")
+    assert writing(at).is_untouched
     named = (
         "long text that this machine does not have"
         if route.startswith("kept")

@@ -120,20 +120,20 @@ def test_a_link_names_as_many_models_as_an_address_holds_the_first_of_them() -> 
 
 
 def test_an_address_that_changes_by_itself_changes_the_prompt() -> None:
-    at = opened(PAGE, prompt="one")
+    at = opened(PAGE, model="shakespeare", prompt="one")
     at.text_area(key="prompt").set_value("two").run()
     at.query_params["prompt"] = "one"  # a step back in the browser's history
     assert prompt(at.run()) == "one"
     del at.query_params["prompt"]
-    assert prompt(at.run()) == prompt(opened(PAGE))
+    assert prompt(at.run()) == prompt(opened(PAGE, model="shakespeare"))
 
 
 def test_a_link_to_a_text_of_another_machine_says_so_and_keeps_its_key() -> None:
     key = "kept-" + "0" * 32
-    at = opened(PAGE, prompt=key)
+    at = opened(PAGE, model="shakespeare", prompt=key)
     for _ in range(2):
         assert [alert.value for alert in at.warning if "this machine does not have" in alert.value]
-        assert prompt(at) == prompt(opened(PAGE))
+        assert prompt(at) == prompt(opened(PAGE, model="shakespeare"))
         assert at.query_params["prompt"] == key
         at.run()
     at.text_area(key="prompt").set_value("ROMEO").run()

@@ -265,7 +265,7 @@ def test_a_beam_of_one_is_the_greedy_answer_and_a_wider_one_lists_its_answers_be
 def test_the_sums_of_a_search_are_by_the_output_up_to_there(answer: list[int]) -> None:
     lm = gptviz.load("tiny")
     found = lm.beams(SOURCE, 2)
-    numbers = lm.beam_sums(found)
+    numbers = writing.beam_sums(lm, found)
     at = {
         name: row
         for name, row in zip(numbers.axes[0].labels, numbers.values, strict=True)

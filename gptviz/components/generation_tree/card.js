@@ -64,7 +64,7 @@ export class Card {
       );
     } else if (at === START) {
       this.head.replaceChildren(make("span", "name", "The prompt"));
-      this.how.textContent = "What follows was written by the model.";
+      this.how.textContent = "What follows it is written by the model.";
       this.lines.fill([]);
     } else {
       const node = nodes.node(at);

@@ -77,6 +77,21 @@ class ByWindow:
         above = np.flatnonzero(mean > allowed)
         return self.windows[int(above[-1]) + 1 if above.size else 0]
 
+    @property
+    def sentence(self) -> str:
+        """How much of what stands before them the guesses need."""
+        mean = self.mean
+        longest = self.windows[-1]
+        if mean[0] <= mean[-1]:
+            return "More than one token does not help the model in this text."
+        if self.enough == longest:
+            return (
+                f"The model uses all of this text: with fewer than the last {longest} tokens its "
+                "guesses are clearly worse."
+            )
+        few = "token serves" if self.enough == 1 else f"{self.enough} tokens serve"
+        return f"The last {few} the model nearly as well as all {longest}."
+
     def labelled(self) -> LabelledArray:
         """The mean loss by window."""
         return LabelledArray(

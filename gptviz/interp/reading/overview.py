@@ -305,9 +305,18 @@ def largest_head(values: Float32Array) -> tuple[int, int]:
     return int(block), int(head)
 
 
-def sharpest_head(seen: Overview) -> tuple[int, int]:
-    """The block and the head that spreads its attention least. One that rests on the first token
-    for more than half of it, as heads do that find nothing to read, comes after all others.
+def read_most(seen: Overview) -> Float32Array:
+    """What the last token looks at, [block, head, key], where that says something: without the
+    first token, on which heads rest that find nothing to read, and without the token itself, unless
+    nothing else is read. In cross-attention all keys count.
     """
-    rests = seen.facts is not None and seen.facts.first > 0.5
-    return largest_head(-seen.spread - np.where(rests, seen.last.shape[-1], 0))
+    shares = np.nan_to_num(seen.last)
+    others = shares.copy()
+    if seen.facts is not None:
+        others[..., [0, -1]] = 0
+    return others if others.any() else shares
+
+
+def clearest_head(seen: Overview) -> tuple[int, int]:
+    """The block and the head whose last token gives most to a single other one, see `read_most`."""
+    return largest_head(read_most(seen).max(-1))

@@ -25,4 +25,5 @@ PAGE = Page(
         "stands there instead.",
         DETAILS_BELOW,
     ),
+    opens_on="sentences",
 )

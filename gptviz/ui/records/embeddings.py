@@ -34,4 +34,5 @@ PAGE = Page(
         "dimensions.",
         DETAILS_BELOW,
     ),
+    opens_on="sentences",
 )

@@ -41,4 +41,5 @@ PAGE = Page(
         Keys("sampling_ledger", ("Escape",), "empties the search for a token"),
     ),
     states=({"guess": "True", "guesses": "*" * 10},),
+    opens_on="sentences",
 )

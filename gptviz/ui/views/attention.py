@@ -20,7 +20,14 @@ from gptviz.figures.kit.format import format_count, percent
 from gptviz.interp.reading import attention
 from gptviz.interp.reading.by_word import in_words
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden_by_mean
-from gptviz.interp.reading.overview import Overview, overview, overview_of, pooling, sharpest_head
+from gptviz.interp.reading.overview import (
+    Overview,
+    clearest_head,
+    overview,
+    overview_of,
+    pooling,
+    read_most,
+)
 from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
 from gptviz.machine.memory import release_memory
@@ -31,9 +38,9 @@ from gptviz.text.tokenizers.pieces import word_labels
 from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
-from gptviz.ui.views import by_word, contrasts, edits, encoder_decoder
+from gptviz.ui.views import by_word, edits, encoder_decoder
 from gptviz.ui.views.read import PromptRead, read_by
-from gptviz.ui.widgets import addresses, capitalise_text, controls, jobs
+from gptviz.ui.widgets import addresses, controls, in_quotes, jobs
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
@@ -246,10 +253,8 @@ def _pack_patterns(
 
 
 def show(subject: Subject, stack: str) -> None:
-    """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens on.
-
-    That is the head which a known answer to the prompt on screen needs most, else the one that
-    spreads its attention least.
+    """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens on:
+    the one whose last token clearly reads one other token.
     """
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
@@ -260,28 +265,9 @@ def show(subject: Subject, stack: str) -> None:
             f"model reads the {which} {format_count(len(read.ids), 'token')}.",
             icon=":material/content_cut:",
         )
-    if stack == encoder_decoder.DECODER:
-        known = contrasts.answered_questions(subject.key)
-    else:
-        known = ()
-    question = next((one for one in known if one.prompt == subject.prompt), None)
-    if question is None:
-        needed = None
-    else:
-        needed = contrasts.needed_head(subject.key, question)
-    if question is not None and needed is not None and needed.head.block is not None:
-        start = needed.head.block, needed.head.index
-        st.markdown(contrasts.loss_of_head(subject.key, question, needed))
-    else:
-        seen = view(subject.key, read).overview
-        block, head = start = sharpest_head(seen)
-        # As the explorer says it, without the row of the first token.
-        spread = seen.spread if seen.facts is None else seen.facts.spread
-        st.markdown(
-            f"{capitalise_text(_unit(read, block, head).title)} looks the most sharply: a row of it "
-            "is spread over "
-            f"{spread[block, head]:.1f} of {format_count(seen.last.shape[-1], 'token')} on average."
-        )
+    seen = view(subject.key, read).overview
+    start = clearest_head(seen)
+    st.markdown(_sentence(subject, read, seen, *_in_address(seen, start)))
     words = words_of(subject, read)
     if words is None:
         lines = code(subject, stack)
@@ -292,6 +278,27 @@ def show(subject: Subject, stack: str) -> None:
         st.caption(by_word.ATTENTION)
     for sentence in edits.about_patterns(subject.lm):
         st.caption(sentence)
+
+
+def _in_address(seen: Overview, usual: tuple[int, int]) -> tuple[int, int]:
+    """The block and the head that the address asks for, or `usual` where there are no such."""
+    asked = [st.query_params.get(name, "") for name in ("block", "head")]
+    if all(
+        name.isdecimal() and int(name) < n for name, n in zip(asked, seen.spread.shape, strict=True)
+    ):
+        return int(asked[0]), int(asked[1])
+    return usual
+
+
+def _sentence(subject: Subject, read: PromptRead, seen: Overview, block: int, head: int) -> str:
+    """What a head reads where the last token stands."""
+    shares = read_most(seen)[block, head]
+    key = int(shares.argmax())
+    texts = _texts(subject, read, None)
+    return (
+        f"At {in_quotes(texts['queries'][-1])}, {_unit(read, block, head).title} reads "
+        f"{in_quotes(texts['keys'][key])} most: {percent(float(shares[key]))} of its attention."
+    )
 
 
 def _words_in_code(words: Sequence[range]) -> str:

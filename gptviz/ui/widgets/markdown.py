@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import streamlit as st
+
 
 def escape_markdown(text: str) -> str:
     """Markdown that shows `text` unchanged, on one line: no punctuation mark has a special
@@ -22,3 +24,8 @@ def in_quotes(text: str) -> str:
     that shows it unchanged.
     """
     return f"“{escape_markdown(text)}”"
+
+
+def say_answer(sentence: str) -> None:
+    """The sentence, as Markdown, that answers the title of a page: in bold, above the picture."""
+    st.markdown(f"**{sentence}**")

@@ -14,10 +14,11 @@ import torch
 from gptviz.interp.reading import attention
 from gptviz.interp.reading.overview import (
     _Looks,
+    clearest_head,
     largest_head,
     overview,
     overview_of,
-    sharpest_head,
+    read_most,
 )
 from gptviz.model.edited import EditedTransformer
 from tests.interp.patterns import random_patterns
@@ -84,23 +85,20 @@ def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
     assert largest_head(facts.itself) == (1, 0)
 
 
-def test_the_sharpest_head_rests_on_the_first_token_only_if_all_heads_do() -> None:
-    first, near, even = (np.zeros((7, 7), np.float32) for _ in range(3))
+def test_the_clearest_head_gives_most_to_one_token_but_the_first_and_itself() -> None:
+    first, itself, near, even = (np.zeros((7, 7), np.float32) for _ in range(4))
     for i in range(7):
-        first[i, 0] = 1
+        first[i, 0] = itself[i, i] = 1
         near[i, [max(i - 2, 0), i]] += 0.5
         even[i, : i + 1] = 1 / (i + 1)
     blocked = np.triu(np.ones((7, 7), bool), 1)
-    assert sharpest_head(
-        overview_of(
-            attention.Patterns((np.stack([even, first]), np.stack([near, first])), blocked),
-            range(7),
-        )
-    ) == (1, 0)
-    rest = (first + even) / 2
-    assert sharpest_head(
-        overview_of(attention.Patterns((np.stack([rest, first]),), blocked), range(7))
-    ) == (0, 1)
+    heads = (np.stack([even, first]), np.stack([near, itself]))
+    seen = overview_of(attention.Patterns(heads, blocked), range(7))
+    assert clearest_head(seen) == (1, 0)
+    assert read_most(seen)[1, 0].argmax() == 4
+    # where all heads rest, that is what they do
+    seen = overview_of(attention.Patterns((np.stack([first, first]),), blocked), range(7))
+    assert read_most(seen)[0, 0].argmax() == 0
 
 
 def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:

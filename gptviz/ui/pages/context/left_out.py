@@ -25,7 +25,15 @@ from gptviz.model.costs.effort import MOST, effort
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import known_prompt
-from gptviz.ui.widgets import Try, controls, escape_markdown, in_quotes, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    controls,
+    escape_markdown,
+    in_quotes,
+    say_answer,
+    show_figure,
+    theme,
+)
 
 # Before the last token, which is not read: the model guesses it.
 GUESS = "→ "
@@ -80,13 +88,16 @@ def labels_of(subject: Subject, use: ContextUse) -> tuple[str, ...]:
 
 
 def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> None:
-    """The map of what each token is worth, with a line on the token that matters most above it."""
+    """How much of the text the guesses need, and the map of what each token is worth to them, with
+    a line on the one that matters most.
+    """
+    say_answer(use.by_window.sentence)
     st.markdown(_largest_rise(use.left_out, labels))
     show_figure(
         figures.left_out(
             use.left_out.labelled(labels),
             theme(),
-            height=int(np.clip(16 * len(use.ids) + 90, 300, 620)),
+            height=int(np.clip(16 * len(use.ids) + 90, 300, 480)),
         ),
         key="left out",
         alt=f"How much each of {format_count(len(use.ids), 'guess', 'guesses')} loses without each "
@@ -137,19 +148,10 @@ def how_many(by_window: ByWindow) -> None:
         alt=f"The mean loss by how many tokens are read: {mean[0]:.2f} nats with 1, "
         f"{mean[-1]:.2f} with {windows[-1]}.",
     )
-    if mean[0] <= mean[-1]:
-        said = "More than one token does not help in this text."
-    elif enough == windows[-1]:
-        said = f"Fewer than all {windows[-1]} serve clearly less well."
-    else:
-        said = (
-            f"The last {format_count(enough, 'token')} by themselves (dotted) serve nearly as well as "
-            f"all {windows[-1]}."
-        )
     st.caption(
         f"**How many tokens?** Reading only the last token the mean loss is {mean[0]:.2f} nats, "
         "reading all of them "
-        f"{mean[-1]:.2f}. {said}"
+        f"{mean[-1]:.2f}. The dotted line stands at the fewest tokens that serve nearly as well."
     )
 
 

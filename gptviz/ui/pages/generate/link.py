@@ -86,6 +86,6 @@ def explain(writing: Writing) -> None:
         st.info(
             "The link to this page cannot carry this text: too many of its tokens were chosen by "
             "hand, or by changing settings. "
-            "It opens at the prompt instead. Download the text to keep it.",
+            "It opens on a new text instead. Download the text to keep it.",
             icon=":material/link_off:",
         )

@@ -20,7 +20,7 @@ from gptviz.interp.reading.next_token import predict
 from gptviz.language_model.core import end_tokens
 from gptviz.language_model.writing import sequence_length
 from gptviz.ui.shell.subject import Subject, load_call, scrubber
-from gptviz.ui.widgets import Try, addresses, controls, escape_markdown, in_quotes
+from gptviz.ui.widgets import Try, addresses, controls, escape_markdown, in_quotes, say_answer
 from gptviz.ui.widgets.sampling import PLAIN
 
 from .link import address, open_linked
@@ -31,7 +31,6 @@ from .writing import (
     Writing,
     begin,
     begin_again,
-    begin_at_prompt,
     begin_short,
     bring,
     fork,
@@ -161,21 +160,17 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
 
 
 def _replace_writing(before: Writing | None, writing: Writing) -> Writing:
-    """The new text `writing` in place of the one `before`: it is written where that one was, and
-    where the model has edits.
-    """
+    """The new text `writing` in place of the one `before`."""
     if before is not None:
         _explain(before, writing)
     elif open_linked(writing):
         return writing
     if scrubber.PLAYER.is_playing:
         begin_short(writing)
-    elif writing.edits or (before is not None and before.length):
-        begin(writing)
-        if before is not None and _differ_by_edits(before, writing) and not before.is_untouched:
-            bring(writing, before)
-    else:
-        begin_at_prompt(writing)
+        return writing
+    begin(writing)
+    if before is not None and _differ_by_edits(before, writing) and not before.is_untouched:
+        bring(writing, before)
     return writing
 
 
@@ -282,6 +277,7 @@ def show(writing: Writing, speed: str) -> None:
             writing.tick(SPEEDS["Fast" if writing.ahead else speed])
         if writing.playing != timed:
             st.rerun()
+        say_answer(answer(writing))
         generation_tree.generation_tree(
             picture.pack_picture(),
             key="tree",
@@ -330,24 +326,32 @@ def attend_clicked(writing: Writing, event: object) -> bool:
     return _at_click(writing, event, writing.attend)
 
 
-def explain_tree(writing: Writing) -> None:
-    """Lines on what is not seen at a glance: how often the likeliest token was drawn, repetition,
-    the limits of the text and of its tree, and how people write what a task writes otherwise.
+def answer(writing: Writing) -> str:
+    """How long the text is, how often the likeliest token was drawn, and the least likely one, as
+    Markdown.
     """
-    path = writing.tree.path()
-    if not writing.playing and len(path) > 1:
-        likeliest = sum(node.token == node.candidates[0].token for node in path if node.candidates)
-        least = min(path, key=lambda node: node.logprob)
-        place = least.position + 1 - len(writing.tree.prompt)
-        st.caption(
-            f"Each of its {len(path):,} tokens is the likeliest one at its place."
-            if likeliest == len(path)
-            else f"Of its {len(path):,} tokens {likeliest:,} are the likeliest one at their place. "
-            "The least likely is "
-            f"{in_quotes(writing.lm.tokenizer.label(least.token))}, token {place:,}, with "
-            f"{percent(math.exp(least.logprob))}: "
-            "click it, and see what else could have come."
-        )
+    path = writing.written_nodes
+    if not path:
+        return "Nothing is written yet: Play lets the model write, Step draws one token."
+    tokens = format_count(len(path), "token")
+    likeliest = sum(node.token == node.candidates[0].token for node in path if node.candidates)
+    if likeliest == len(path):
+        return f"The text goes on for {tokens}, always with the likeliest one."
+    least = min(path, key=lambda node: node.logprob)
+    place = least.position + 1 - len(writing.tree.prompt)
+    return (
+        f"The text goes on for {tokens}; the likeliest one was taken "
+        f"{format_count(likeliest, 'time')}. "
+        f"The least likely is {in_quotes(writing.lm.tokenizer.label(least.token))}, token "
+        f"{place:,}, with {percent(math.exp(least.logprob))}: click it, and see what else could "
+        "have come."
+    )
+
+
+def explain_tree(writing: Writing) -> None:
+    """Lines on what is not seen at a glance: repetition, the limits of the text and of its tree, and
+    how people write what a task writes otherwise.
+    """
     if not writing.playing and (loop := loop_at_end(writing.ids)) is not None:
         same = "token" if loop.length == 1 else f"{loop.length:,} tokens"
         st.caption(f"From token {loop.start + 1:,} on, the text repeats the same {same}.")

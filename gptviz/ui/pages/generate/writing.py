@@ -54,7 +54,7 @@ WritingState = tuple[tuple[int, int, int], Sampling]
 P = ParamSpec("P")
 R = TypeVar("R")
 # How many tokens the text and the branch have; with a large model, fewer.
-FIRST_TOKENS = 120
+FIRST_TOKENS = 80
 FORK_TOKENS = 60
 # The texts that all sessions share take at most so much memory.
 MOST_BEGUN_BYTES = 96 * 2**20
@@ -352,29 +352,17 @@ def begin(writing: Writing) -> None:
     """
     with writing.lock:
         if len(writing.tree.nodes) > 1:
-            _write(writing, FIRST_TOKENS)
+            _write(writing)
         else:
-            _restore(writing, FIRST_TOKENS)
-        if writing.edits:
-            writing.opened_as = writing.state  # the page opens on it by itself
-
-
-def begin_at_prompt(writing: Writing) -> None:
-    """Read the prompt, and write nothing."""
-    with writing.lock:
-        _restore(writing, 0)
+            begun = _begun_texts()(writing)
+            writing.tree.restore(begun.tree)
+            writing.speedometer = deepcopy(begun.speedometer)
         writing.opened_as = writing.state
 
 
-def _restore(writing: Writing, tokens: int) -> None:
-    begun = _begun_texts()(writing, tokens)
-    writing.tree.restore(begun.tree)
-    writing.speedometer = deepcopy(begun.speedometer)
-
-
-def _write(writing: Writing, tokens: int) -> Begun:
+def _write(writing: Writing) -> Begun:
     with _ONE_AFTER_THE_OTHER:
-        grow(writing, tokens - writing.length)
+        grow(writing, FIRST_TOKENS - writing.length)
         writing.logits()
         if writing.edits:
             add_others(writing)
@@ -440,14 +428,14 @@ def fork(writing: Writing) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=1)
-def _begun_texts() -> Callable[[Writing, int], Begun]:
+def _begun_texts() -> Callable[[Writing], Begun]:
     """The texts that were written at once, by all that they depend on: who asks for the same one
     gets a copy.
     """
     kept = byte_cache(lambda begun: begun.tree.bytes, MOST_BEGUN_BYTES)
     return cached(
         kept,
-        key=lambda writing, tokens: (writing.about, writing.sampling, writing.stops, tokens),
+        key=lambda writing: (writing.about, writing.sampling, writing.stops),
         condition=Condition(),
     )(_write)
 

@@ -120,6 +120,8 @@ def details(subject: Subject, asked: AskedAnalysis[Beams]) -> PageResult:
     """The sums of all candidates, and the code that computes them."""
     return PageResult(
         lambda: writing.beam_sums(subject.lm, asked.value),
-        asked.code("lm.beam_sums(result)"),
+        asked.code(
+            "from gptviz.language_model.writing import beam_sums", "", "beam_sums(lm, result)"
+        ),
         BEAM_SEARCH,
     )
