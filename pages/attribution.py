@@ -15,7 +15,7 @@ from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views.over_prompts import over_prompts
 from gptviz.ui.views.read import read_by
-from gptviz.ui.widgets import controls, escape_markdown
+from gptviz.ui.widgets import controls, escape_markdown, say_answer
 
 subject = subject_bar()
 logit.check_head(subject)
@@ -27,7 +27,7 @@ with logit.explain_refusal():
     chosen = logit.setting(subject, text, position, of, less)
     attribution = chosen.attribution()
 
-st.markdown(logit.result(chosen, attribution))
+say_answer(logit.result(chosen, attribution))
 left, right = st.columns([1, 1], gap="medium")
 with left:
     logit.parts(chosen, attribution)

@@ -12,6 +12,7 @@ from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
+from gptviz.ui.widgets import say_answer
 
 subject = subject_bar()
 key = subject.key
@@ -34,7 +35,8 @@ with side:
     token = token_map.token_control(subject)
     token_map.bars(view, token, height=310)
 if sentence := token_map.sentence(view, token):
-    above.markdown(f"**{sentence}**")
+    with above:
+        say_answer(sentence)
 with picture:
     projection, shown = token_map.projection(view)
     drawn = token_map.drawn_tokens(shown, projection, token, subject.seen)

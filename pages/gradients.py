@@ -14,7 +14,7 @@ from gptviz.ui.pages.gradients import by_block, one_step
 from gptviz.ui.records.gradients import STEP, VIEWS
 from gptviz.ui.shell.around import cores
 from gptviz.ui.shell.close import close
-from gptviz.ui.widgets import controls
+from gptviz.ui.widgets import controls, say_answer
 
 hint = (
     "Gradients: the way back through many blocks, in fresh models. One step: a model of yours "
@@ -32,7 +32,7 @@ cores.share()  # no model is opened here, which would do it
 result = by_block.table(**chosen)
 sizes = by_block.drawn_lines(result, every=every)
 
-st.markdown(f"**{by_block.sentence(result)}**")
+say_answer(by_block.sentence(result))
 left, right = st.columns(2)
 with left:
     with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):

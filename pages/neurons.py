@@ -19,7 +19,7 @@ from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import one_unit, where_most
 from gptviz.ui.views.by_token import by_token
-from gptviz.ui.widgets import capitalise_text
+from gptviz.ui.widgets import capitalise_text, say_answer
 
 # A link of an earlier version: Embeddings shows the waves.
 if st.query_params.get("view") == WAVES:
@@ -50,7 +50,7 @@ order = activity.ranked(by)
 neuron = one_unit.chosen_unit(subject, activity, order[0])
 number = neuron.index or 0
 with above:
-    st.markdown(f"**{one_unit.answers_to(subject, activity, number)}**")
+    say_answer(one_unit.answers_to(subject, activity, number))
 with left:
     one_unit.show_ranked(activity, by, order, number)
     by_token(

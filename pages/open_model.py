@@ -14,6 +14,7 @@ from gptviz.ui.pages.open_model import source
 from gptviz.ui.pages.open_model.here import (
     free_memory,
     models_here,
+    models_that_ship,
     note_the_end,
     on_this_machine,
     opened_before,
@@ -22,6 +23,7 @@ from gptviz.ui.pages.open_model.here import (
     summaries,
 )
 from gptviz.ui.shell.close import close
+from gptviz.ui.views import real_model
 
 if hosting().read_only:  # a reader who may type paths here learns which files there are
     st.info(
@@ -41,6 +43,8 @@ def going_on() -> None:
         note_the_end()
 
 
+models_that_ship()
+real_model.offer()
 given = source.field()
 going_on()
 if given:

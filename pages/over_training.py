@@ -36,6 +36,7 @@ if shown == RELATIVES:
     st.stop()
 charts.say_missing(subject)
 histories = []
+answer = st.container()
 pictures, column = st.columns([3, 1], gap="large")
 for one in chosen:
     try:
@@ -48,8 +49,9 @@ for one in chosen:
             histories.append(history)
             charts.chart(subject, history, axes, charts.HEIGHTS[min(len(chosen), 3) - 1])
         progress()
-with column:
+with answer:
     charts.which_came_first(subject, histories)
+with column:
     charts.pages_at(subject, histories)
 if histories:
     close(

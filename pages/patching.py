@@ -18,8 +18,8 @@ from gptviz.ui.widgets import try_this
 subject = with_room(subject_bar())
 both = prompts(subject)
 if both is not None:
-    picture = st.container()
     strips(subject, both)
+    picture = st.container()
     heatmaps = maps.maps(subject, both)
     with picture:
         maps.maps_by_position(subject, both, heatmaps)

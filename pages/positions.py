@@ -30,7 +30,7 @@ if own != "none" and positions.differ_by_block(own_config):
     block = controls.whole_number(
         "Block", 0, own_config.n_layer - 1, key="block", help=hint, default=0
     )
-st.markdown(vectors.headline(key, own, block, stack))
+vectors.say_headline(key, own, block, stack)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     beside = controls.select(
         "Beside it",

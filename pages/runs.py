@@ -55,8 +55,6 @@ def compare() -> None:
     curves.table_of_differences(compared)
 
 
-compare()
-try_this(curves.tries(models))
 addresses.accept_values("below", ANY)
 bought, offered = st.tabs(
     ["What does each part bring?", "The experiments"], key="below", bind="query-params"
@@ -71,6 +69,9 @@ with offered:
     )
     experiments(models)
 
+st.header("The curves", anchor=False)
+compare()
+try_this(curves.tries(models))
 st.header("One model", anchor=False)
 one_model(models)
 

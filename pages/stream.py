@@ -12,6 +12,7 @@ from gptviz.ui.records.stream import MAP, PROBES, STEERING
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
+from gptviz.ui.widgets import say_answer
 
 subject = subject_bar()
 asked = vectors.ask_stream(subject)
@@ -45,7 +46,7 @@ with picture:
         shown = vectors.map_of(subject, asked, chosen, index)
     else:
         if sentence := vectors.who_writes_most(asked):
-            st.markdown(f"**{sentence}**")
+            say_answer(sentence)
         shown = vectors.draw_written(subject, asked, index)
 
 code = vectors.code(asked, index, chosen)

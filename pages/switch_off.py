@@ -8,7 +8,6 @@ from gptviz.ui.shell.frame import open_page
 open_page(PAGE)
 
 from gptviz.interp.changing.edit import MEAN
-from gptviz.interp.changing.edits import edit
 from gptviz.interp.over_prompts import AskedPrompt
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.ui.pages.switch_off import grid
@@ -17,7 +16,7 @@ from gptviz.ui.shell.subject import edits
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import before_after, loss_texts
 from gptviz.ui.views.over_prompts import over_prompts
-from gptviz.ui.widgets import escape_markdown
+from gptviz.ui.widgets import say_answer
 
 subject = subject_bar()
 lm = subject.lm
@@ -34,22 +33,23 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     to = grid.replaced_by()
 if to == MEAN and not any(each.needs_text for each in lm.changes):
     edits.text_box(subject.default)
+sentence = st.container()
 left, right = st.columns([6, 5], gap="medium")
 with left:
     drawn = st.container()
     without = grid.losses(subject, text, to)
 before = loss_texts.loss_of(subject.key.unedited, text)
 shown = subject.key if lm.edits else grid.example(subject, units, without)
+guess = before_after.ask_guess_move(subject, shown)
+with sentence:
+    say_answer(f"{grid.describe_edits(shown, lm.model.config)}, {guess.sentence}.")
 with drawn:
     example = None if lm.edits else shown.edits[0]
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()}, example)
 with right:
     if not lm.edits:
-        st.caption(
-            "Nothing is switched off yet. As an example, framed: "
-            f"{escape_markdown(edit(shown.edits[0], lm.model.config).title)}."
-        )
-    numbers, code = before_after.figure(subject, shown)
+        st.caption("Nothing is switched off yet: this is an example, which is framed.")
+    numbers, code = guess.show()
 with left:
     before_after.losses(subject, shown, text)
 grid.form(lm.model.config)

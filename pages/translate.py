@@ -13,7 +13,7 @@ from gptviz.ui.pages.translate import beam_search, next_token, translation
 from gptviz.ui.records.translate import BEAM_SEARCH, CROSS_ATTENTION, NEXT_TOKEN, VIEWS
 from gptviz.ui.shell.close import PageResult, close
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.widgets import controls, try_this
+from gptviz.ui.widgets import controls, say_answer, try_this
 
 subject = subject_bar()
 translation.say_languages(subject)
@@ -37,7 +37,7 @@ shown = PageResult(view=view)
 with place:
     if view == CROSS_ATTENTION:
         translation.show_attention(translated)
-        st.markdown(f"**{translation.sentence(translated)}**")
+        say_answer(translation.sentence(translated))
     elif view == NEXT_TOKEN:
         position = next_token.position_control(translated)
         next_token.show_strip(translated, position)

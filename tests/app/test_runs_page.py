@@ -515,8 +515,8 @@ def test_each_bar_of_the_ladder_is_what_a_rung_changes(trained: TinyModel) -> No
     ]
     assert bars["text"] == ["+0.001", "−0.101", "+0.050", "−0.700", "−0.750"]
     assert "the loss falls by 0.750 nats" in says(at)
-    assert "It rises with + eight heads + dropout (+0.050)." in says(at)
-    assert "No more than chance: + positions (+0.001)." in says(at)
+    assert "What raises it: eight heads + dropout (+0.050)." in says(at)
+    assert "What changes it no more than chance does: positions (+0.001)." in says(at)
 
 
 def test_rungs_that_the_user_trained_take_the_place_of_those_that_ship(

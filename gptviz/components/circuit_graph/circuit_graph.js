@@ -296,8 +296,8 @@ class Graph extends View {
     stage.style.height = lines.style.height = rems(height);
     stage.setAttribute("aria-label", `${data.title}: ${plural(nodes.length, "node")} and ${plural(edges.length, "edge")}`);
     const logit = nodes.find(({ part }) => part === "logit");
-    const all = logit ? `, ${brief(logit.value)} in all` : "";
-    this.unit.textContent = `number in a box: what it gives of ${this.answer}${all}`;
+    const all = logit ? ` (${brief(logit.value)})` : "";
+    this.unit.textContent = `number in a box: how much of ${this.answer}${all} passes through it; the same passes through the boxes above it`;
     this.nodes = nodes.map((node, i) => this.nodeOf(node, i));
     const labels = rows.map(({ title, y, height: high }) => {
       const label = make("div", "aligned layer", title);

@@ -95,6 +95,21 @@ class Circuit:
         """All nodes, the logit first."""
         return tuple(self.weights)
 
+    @property
+    def main_path(self) -> tuple[Node, ...]:
+        """The nodes from one that nothing in the graph is passed on to up to the logit: from the
+        logit back, each time along the line that passes on most, as long as one adds something.
+        Keys and queries pass nothing on; they choose what is read.
+        """
+        path = [self.nodes[0]]
+        while passed := [
+            edge
+            for edge in self.edges
+            if edge.target == path[0] and edge.kind not in ("key", "query") and edge.value > 0
+        ]:
+            path.insert(0, max(passed, key=lambda edge: edge.value).source)
+        return tuple(path)
+
 
 def circuit(
     model: Transformer,

@@ -18,10 +18,10 @@ PAGE = Page(
     reads_prompt=False,
     words=("loss", "nat", "perplexity", "validation", "step", "weights"),
     tour=(
+        "At the top: **What does each part bring?** shows the ladder, **The experiments** can each be "
+        "trained here.",
         "The table: all models. Choose those whose curves you want to compare; **One model** "
         "renames or deletes one.",
         "The curves: the validation loss over the steps of training.",
-        "Below: **What does each part bring?** shows the ladder, **The experiments** can each be "
-        "trained here.",
     ),
 )

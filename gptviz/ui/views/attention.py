@@ -40,7 +40,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.views import by_word, edits, encoder_decoder
 from gptviz.ui.views.read import PromptRead, read_by
-from gptviz.ui.widgets import addresses, controls, in_quotes, jobs
+from gptviz.ui.widgets import addresses, controls, in_quotes, jobs, say_answer
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
@@ -267,7 +267,7 @@ def show(subject: Subject, stack: str) -> None:
         )
     seen = view(subject.key, read).overview
     start = clearest_head(seen)
-    st.markdown(_sentence(subject, read, seen, *_in_address(seen, start)))
+    say_answer(_sentence(subject, read, seen, *_in_address(seen, start)))
     words = words_of(subject, read)
     if words is None:
         lines = code(subject, stack)

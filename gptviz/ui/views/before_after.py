@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -19,6 +20,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.changing.before_after import Change
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel
+from gptviz.language_model.answer_space import AnswerSpace
 from gptviz.language_model.core import answer_space_of, end_tokens
 from gptviz.language_model.writing import to_write
 from gptviz.machine import job, progress
@@ -46,51 +48,75 @@ _reading = Lock()
 # without any edit unless given.
 
 
-def figure(
-    subject: Subject, key: ModelKey, before: ModelKey | None = None
-) -> tuple[LabelledArray, str]:
-    """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown,
-    and the code that computes them.
-    """
+@dataclass(frozen=True)
+class GuessMove:
+    """The guess before and after the edits of a model."""
+
+    change: Change
+    answers: AnswerSpace
+    #: the code that gives both guesses, as `result` and `before`
+    code: Callable[..., str]
+
+    @property
+    def likeliest(self) -> tuple[int, int]:
+        """The likeliest token or label before and after."""
+        return int(self.change.before.argmax()), int(self.change.after.argmax())
+
+    @property
+    def sentence(self) -> str:
+        """How the likeliest one before moves, and what is likeliest now, as Markdown."""
+        first, then = self.likeliest
+        moves = change_in_words(self.change.before[first], self.change.after[first])
+        if first == then:
+            now = "is still the likeliest"
+        else:
+            label = in_quotes(self.answers.label(then))
+            now = f"gives way to {label} ({percent(self.change.after[then])})"
+        return f"{in_quotes(self.answers.label(first))} {moves} and {now}"
+
+    def show(self) -> tuple[LabelledArray, str]:
+        """Draw the likeliest tokens, or all labels, before and after. Returns the numbers shown,
+        and the code that computes them.
+        """
+        if self.answers.noun == "token":
+            ids = self.change.likeliest_tokens(MOST_SHOWN)
+        else:
+            ids = list(range(len(self.change.before)))
+        labels = [self.answers.label(i) for i in ids]
+        table = self.change.table(ids, labels, self.answers.noun)
+        first, _ = self.likeliest
+        moves = change_in_words(self.change.before[first], self.change.after[first])
+        alt = f"The guess before and after: {self.answers.label(first)} {moves}."
+        show_figure(before_after(table, theme()), key="before and after", alt=alt)
+        st.caption(
+            f"The guess has moved by {brief(self.change.divergence)} nats.",
+            help="Kullback–Leibler divergence of the guess after from the one before: 0 is no "
+            "change.",
+        )
+        code = self.code(
+            f"Change(before.probabilities, result.probabilities).table({ids}, {labels}, "
+            f"{self.answers.noun!r})  # [when, {self.answers.noun}]"
+        )
+        return table, code
+
+
+def ask_guess_move(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> GuessMove:
+    """The guess after the prompt before and after the edits of `key`."""
     asked = ask_guess(key, subject.text)
-    first_asked = ask_guess(before or key.unedited, subject.text)
-    lm = subject.lm
-    change = Change(first_asked.value.probabilities, asked.value.probabilities)
+    first = ask_guess(before or key.unedited, subject.text)
+    change = Change(first.value.probabilities, asked.value.probabilities)
     release_memory()  # two texts are written meanwhile, each in a thread with its own heap
-    answers = answer_space_of(lm)
-    if answers.noun == "token":
-        ids = change.likeliest_tokens(MOST_SHOWN)
-    else:
-        ids = list(range(len(lm.labels)))
-    labels = [answers.label(i) for i in ids]
-    table = change.table(ids, labels, answers.noun)
-    first = int(change.before.argmax())
-    then = int(change.after.argmax())
-    said = {number: answers.label(number) for number in (first, then)}
-    moves = change_in_words(change.before[first], change.after[first])
-    alt = f"The guess before and after: {said[first]} {moves}."
-    if first == then:
-        now = "is still the likeliest"
-    else:
-        now = f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
-    st.markdown(
-        f"{in_quotes(said[first])} {moves} and {now}.",
-        help=f"The guess has moved by {brief(change.divergence)} nats (Kullback–Leibler "
-        "divergence: 0 is no change).",
-    )
-    show_figure(before_after(table, theme()), key="before and after", alt=alt)
     if before is None or before == key.unedited:
         other = "lm.original"
     else:
         other = load_call(language_model(before))
-    code = asked.code(
+    code = partial(
+        asked.code,
         "from gptviz.interp.changing.before_after import Change",
         "",
-        f"before = {other}.{first_asked.call.removeprefix('lm.')}",
-        f"Change(before.probabilities, result.probabilities).table({ids}, {labels}, "
-        f"{answers.noun!r})  # [when, {answers.noun}]",
+        f"before = {other}.{first.call.removeprefix('lm.')}",
     )
-    return table, code
+    return GuessMove(change, answer_space_of(subject.lm), code)
 
 
 def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | None = None) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 from gptviz.lessons.real_model import opened_last
 from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints, import_job
+from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
 from gptviz.ui.shell import frame
 from gptviz.ui.widgets import controls, escape_markdown
@@ -21,15 +22,17 @@ _FAILED = "real model was not fetched"
 
 
 def offer() -> None:
-    """A line with a button; nothing on a server that opens no models of its readers."""
+    """A line with a button; nothing where that model is on screen, and on a server that opens no
+    models of its readers.
+    """
     name = opened_last()
-    if name is None and hosting().read_only:
+    if name == frame.model_on_screen() or (name is None and hosting().read_only):
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="real model"):
         st.markdown("**A real model**", width="content")
         if name is not None:
             frame.link(
-                frame.current_page(),
+                HOME,
                 f"Open {escape_markdown(name)}",
                 query={"model": name, "prompt": PROMPT},
             )

@@ -26,6 +26,6 @@ def in_quotes(text: str) -> str:
     return f"“{escape_markdown(text)}”"
 
 
-def say_answer(sentence: str) -> None:
+def say_answer(sentence: str, help: str | None = None) -> None:
     """The sentence, as Markdown, that answers the title of a page: in bold, above the picture."""
-    st.markdown(f"**{sentence}**")
+    st.markdown(f"**{sentence}**", help=help)

@@ -333,13 +333,16 @@ def result(setting: AttributionSetting, attribution: Attribution) -> str:
     """Which head or MLP speaks most for the token, in a sentence."""
     units = [part for part in attribution.parts if not part.name.endswith("bias")]
     best = max(units, key=lambda part: part.value)
-    whole = f"{in_quotes(setting.name(setting.token))}"
-    whole += (
-        "" if setting.against is None else f" against {in_quotes(setting.name(setting.against))}"
-    )
+    token = in_quotes(setting.name(setting.token))
+    if setting.against is None:
+        whole = f"its logit, {format_signed(attribution.sum)}"
+    else:
+        other = in_quotes(setting.name(setting.against))
+        verb = "leads" if attribution.sum >= 0 else "trails"
+        whole = f"the {brief(abs(attribution.sum))} by which it {verb} {other}"
     return (
-        f"{capitalise_text(best.title)} speaks most for {whole}: {format_signed(best.value)} of "
-        f"{format_signed(attribution.sum)}."
+        f"{capitalise_text(best.title)} speaks most for {token}: it adds "
+        f"{format_signed(best.value)} to {whole}."
     )
 
 

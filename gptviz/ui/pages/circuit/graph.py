@@ -31,7 +31,15 @@ from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
 from gptviz.ui.views.which_logit import ALONE, LISTED, RIVAL, which_logit
-from gptviz.ui.widgets import Try, addresses, capitalise_text, controls, escape_markdown, in_quotes
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    capitalise_text,
+    controls,
+    escape_markdown,
+    in_quotes,
+    say_answer,
+)
 from gptviz.ui.widgets.headings import settings
 
 # What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a
@@ -160,6 +168,8 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """The graph in a sentence, and where it explains little, the way to the page that does not need
     a graph.
     """
+    if len(data.main_path) > 1:
+        say_answer(f"Most is passed on by this path: {_path(subject, data)}.")
     boxes = format_count(len(data.nodes), "box", "boxes")
     lines = format_count(len(data.edges), "line")
     if data.reached:
@@ -178,6 +188,20 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
                 width="content",
             )
             frame.link(PAGES["patching"], "Patching")
+
+
+def _path(subject: Subject, data: Circuit) -> str:
+    """The main path in words, as Markdown."""
+    label = subject.lm.tokenizer.label
+    steps = list[str]()
+    for node in data.main_path:
+        if node.unit is None:
+            steps.append(in_quotes(label(data.token)))
+        elif node.unit.part == "embed":
+            steps.append(f"{in_quotes(label(data.ids[node.position]))} at {node.position}")
+        else:
+            steps.append(f"{escape_markdown(node.unit.title)} at {node.position}")
+    return " → ".join(steps)
 
 
 def describe_graph(chosen: CircuitChoice, data: Circuit) -> str:

@@ -34,7 +34,7 @@ from gptviz.ui.shell.subject import (
 from gptviz.ui.shell.subject import edits as on_screen
 from gptviz.ui.shell.subject.bar import shorten_prompt
 from gptviz.ui.views import before_after, loss_texts
-from gptviz.ui.widgets import controls, escape_markdown, jobs, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, jobs, say_answer, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
@@ -180,6 +180,11 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
             f"{len(moved):,} tokens of the prompt."
         )
         cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
+    guess = before_after.ask_guess_move(subject, shown, before)
+    say_answer(
+        f"The model takes {in_bytes(size.kept)} instead of {in_bytes(size.float32)}, and "
+        f"{guess.sentence}."
+    )
     left, right = st.columns([6, 5], gap="medium")
     with left:
         _errors_shown(errors)
@@ -187,7 +192,7 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
         metrics(cells)
         over = loss_texts.choose(subject)
         before_after.losses(subject, shown, over, before)
-        before_after.figure(subject, shown, before)
+        guess.show()
     before_after.texts(subject, shown, before)
     _link_pages(subject, shown, text)
     table = computed.by_block(errors)
@@ -211,7 +216,10 @@ def _errors_shown(errors: list[MatrixError]) -> None:
     ordered = computed.most_first(errors)
     most = ordered[0]
     outliers = "none" if most.outliers == 0 else percent(most.outliers)
-    said = f"{escape_markdown(most.name)} loses most: its error is {percent(most.relative)}."
+    said = (
+        f"Of the matrices {escape_markdown(most.name)} loses most: its error is "
+        f"{percent(most.relative)}."
+    )
     st.markdown(said)
     if (table := computed.by_block(errors)) is not None and len(errors) > 1:
         show_figure(

@@ -32,6 +32,7 @@ from gptviz.ui.widgets import (
     escape_markdown,
     in_quotes,
     jobs,
+    say_answer,
     show_figure,
     theme,
 )
@@ -106,7 +107,7 @@ def _show_feature(
 ) -> list[str]:
     """The list and one feature; returns the calls that compute what is shown of it."""
     number = feature.index or 0
-    st.markdown(f"**{one_unit.answers_to(subject, activity, number)}**")
+    say_answer(one_unit.answers_to(subject, activity, number))
     left, right = st.columns([2, 3], gap="large")
     with left:
         by, title, order, values = ranking

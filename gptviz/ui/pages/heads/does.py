@@ -49,6 +49,7 @@ from gptviz.ui.widgets import (
     escape_markdown,
     jobs,
     picking,
+    say_answer,
 )
 from gptviz.ui.widgets.cells import show_cells
 from gptviz.ui.widgets.figure import pixels
@@ -157,7 +158,7 @@ def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageRe
             help=hint,
             format_func=named.__getitem__,
         )
-    st.markdown(f"**{escape_markdown(scores.sentence(name))}**")
+    say_answer(escape_markdown(scores.sentence(name)))
     left, right = st.columns([6, 5], gap="large")
     order = rank_heads(scores, name)
     heads = [scores.unit(*at) for at in order]

@@ -24,7 +24,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
 from gptviz.ui.views import encoder_decoder
 from gptviz.ui.views.guesses import guesses, logits_after
-from gptviz.ui.widgets import escape_markdown, in_quotes, press_button
+from gptviz.ui.widgets import escape_markdown, in_quotes, press_button, say_answer
 
 # Guesses on the map, and findings below it.
 SHOWN = 8
@@ -128,7 +128,7 @@ def say_guess(guesses: Sequence[Token]) -> None:
         if guess.probability is not None and math.isfinite(guess.probability)
     ]
     if shares and len(shares) == len(guesses):
-        st.markdown(
+        say_answer(
             "After this text the model’s guess at the next token is "
             f"{in_quotes(guesses[0].label)}, with {percent(shares[0])}."
         )

@@ -23,7 +23,7 @@ from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.views.how_written import say_how_written
 from gptviz.ui.views.text_position import END
 from gptviz.ui.views.vocabulary import labels
-from gptviz.ui.widgets import Try, addresses, escape_markdown, in_quotes, jobs
+from gptviz.ui.widgets import Try, addresses, escape_markdown, in_quotes, jobs, say_answer
 from gptviz.ui.widgets.sampling import PLAIN
 
 from .guessing import PLAYS, VIEW
@@ -123,9 +123,12 @@ def say_guess(subject: Subject, position: int) -> None:
         for temperature in (1.0, *TEMPERATURES)
     )
     top = int(usual.argmax())
-    st.markdown(
+    say_answer(
         f"The likeliest token is {in_quotes(tokenizer.label(top))}, with "
-        f"{percent(float(usual[top]))}. At temperature "
+        f"{percent(float(usual[top]))}."
+    )
+    st.markdown(
+        f"At temperature "
         f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has "
         f"{percent(float(flat[top]))}: "
         "move the temperature, and watch the bars."

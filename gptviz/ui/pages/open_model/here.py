@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gptviz.figures.kit.format import format_count
 from gptviz.machine import memory
 from gptviz.machine.bounded import read_regular
 from gptviz.machine.memory import in_bytes
@@ -25,9 +26,12 @@ from gptviz.runs import checkpoints, import_job, manage
 from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import LONGEST
 from gptviz.runs.import_job import ImportJob
+from gptviz.runs.manage import is_own
+from gptviz.ui.records.home import PAGE as HOME
+from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject.model_list import describe_import
 from gptviz.ui.views.open_in import links, open_in
-from gptviz.ui.widgets import escape_markdown, press_button
+from gptviz.ui.widgets import escape_markdown, press_button, say_answer
 
 SECONDS = 0.4  # that reading may take before the page shows what it has
 FIRST_SHOWN = 12
@@ -199,6 +203,23 @@ def _change_time(path: Path) -> int:
         return (path / "config.json" if path.is_dir() else path).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def models_that_ship() -> None:
+    """How many models open with one click, and a link to each that came with gptviz."""
+    shipped = [name for name, folder in checkpoints.folders().items() if not is_own(folder)]
+    came = f"{format_count(len(shipped), 'model')} that came with gptviz"
+    if found := models_here():
+        others = f", and {format_count(len(found), 'model')} found on this machine"
+    else:
+        others = ""
+    say_answer(f"One click opens {came}{others}.")
+    with (
+        st.expander("Those that came with gptviz", icon=":material/inventory_2:"),
+        st.container(horizontal=True, gap="small"),
+    ):
+        for name in shipped:
+            frame.link(HOME, escape_markdown(name), query={"model": name})
 
 
 def on_this_machine() -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit.format import brief, format_count
 from gptviz.figures.training import over_training as figures
-from gptviz.interp.over_training.history import History, in_order
+from gptviz.interp.over_training.history import Halfway, History, in_order
 from gptviz.interp.over_training.measures import (
     MEASURES,
     Measure,
@@ -40,7 +41,16 @@ from gptviz.ui.views import held_out
 from gptviz.ui.views.loss_texts import ask_guess
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.views.which_logit import LISTED, which_logit
-from gptviz.ui.widgets import Try, addresses, controls, escape_markdown, jobs, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    controls,
+    escape_markdown,
+    jobs,
+    say_answer,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.headings import say_chosen
 
 from . import beside
@@ -395,31 +405,42 @@ def short_name(name: str) -> str:
 
 
 def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
-    """The order in which the measures changed; nothing for less than two."""
+    """Which of the measures had changed by half first, and when; nothing where none changed."""
     scores = [one for one in histories if one.measure.name.startswith("heads.")]
     unclear = [one for one in scores if np.abs(one.values[-1] - one.values[0]).max() < CLEARLY]
     order = in_order([one for one in histories if one not in unclear])
-    if len(order) < 2:
+    if not order:
         return
-    lines = []
-    for place, (history, half) in enumerate(order, 1):
-        name = history.measure.title.split(",")[0]
-        if len(history.series) > 1:
-            which = f" ({title(history, half.series, subject.lm.model.config)})"
-        else:
-            which = ""
-        lines.append(f"{place}. {escape_markdown(name + which)}: about step {half.step:,.0f}")
-    st.markdown(
-        "**Which came first?** Half of the change from the first snapshot to the last was reached "
-        "by\n" + "\n".join(lines)
+
+    def name(history: History, half: Halfway) -> str:
+        title_of = history.measure.title.split(",")[0]
+        if len(history.series) == 1:
+            return escape_markdown(title_of)
+        of = title(history, half.series, subject.lm.model.config)
+        return escape_markdown(f"{title_of} ({of})")
+
+    # Between the same two snapshots nobody has looked: what lies there has no order.
+    groups = [
+        (steps, [name(*pair) for pair in pairs])
+        for steps, pairs in groupby(order, key=lambda pair: pair[1].steps)
+    ]
+    (before, after), first = groups[0]
+    if len(first) > 1:
+        when = "changed together"
+    elif len(groups) > 1:
+        when = "changed first"
+    else:
+        when = "changed"
+    say_answer(
+        f"{' and '.join(first)} {when}: half of it was done between step {before:,} and step "
+        f"{after:,}."
     )
-    between = {half.steps for _, half in order}
-    if len(between) == 1:
-        first, last = between.pop()
-        st.caption(
-            f"All lie between the same two snapshots, {first:,} and {last:,}: the order is that "
-            "of straight lines between them."
+    if len(groups) > 1:
+        later = "; ".join(
+            f"{' and '.join(names)} between step {before:,} and step {after:,}"
+            for (before, after), names in groups[1:]
         )
+        st.markdown(f"Then {later}.")
 
 
 def pages_at(subject: Subject, histories: Sequence[History]) -> None:

@@ -34,6 +34,7 @@ from gptviz.ui.widgets import (
     in_quotes,
     jobs,
     press_button,
+    say_answer,
     show_figure,
     theme,
 )
@@ -281,7 +282,7 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
         patched, block, place, _ = max(cells, key=lambda cell: cell[3])
         exact = heatmaps.is_exact(patched.quantity.name, block, place)
         telling = escape_markdown(meaning(patched, block, place, prompts.tokens, exact=exact))
-    st.markdown(f"**Where?** {telling}", help=about)
+    say_answer(telling, help=about)
     _row(
         shown_quantities(subject.lm.model.config, BY_POSITION),
         prompts,
@@ -335,7 +336,7 @@ def _map(
         st.info(
             f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here "
             f"({guess.agreement}; it is drawn "
-            f"from {TRUSTED} on). “{COMPUTE}”, above, shows it."
+            f"from {TRUSTED} on). “{COMPUTE}”, below, shows it."
         )
         return
     shares = patched.restored
@@ -390,9 +391,7 @@ def meaning(patched: Patched, block: int, place: int, tokens: Sequence[str], *, 
         "answer"
     )
     answer = format_signed(float(patched.answers[block, place]), 2)
-    return (
-        f"{piece(patched.quantity, block, place, tokens, patched.places)}: {restores} ({answer})."
-    )
+    return f"{piece(patched.quantity, block, place, tokens, patched.places)} {restores} ({answer})."
 
 
 def percents(share: float) -> str:

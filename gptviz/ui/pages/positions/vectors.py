@@ -17,11 +17,13 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model, scrubber
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
-from gptviz.ui.widgets import Try, controls, escape_markdown, show_figure, theme
+from gptviz.ui.widgets import Try, controls, escape_markdown, say_answer, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
 # Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
 FLOOR = -10.0
+# Neighbours are clearly more alike than those far apart where their cosine is larger by this much.
+APART = 0.2
 # How many pixels a map is wider than high: its names stand to the left, its scale above it.
 BESIDE = 20
 SINES_FIRST = "sines-first"
@@ -84,25 +86,38 @@ def offer_kinds(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
     return [NOTHING, *few]
 
 
-def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
-    """The kind of positions in a sentence, and how alike near and far ones look to the model, as
-    Markdown.
-    """
+def say_headline(key: ModelKey, own: str, block: int, stack: str) -> None:
+    """How the model knows where a token stands, then its kind of positions, with numbers."""
     if own == "none":
-        return "This model has **no positions**."
-    kind = f"This model has **{name(own)}** positions"
+        say_answer("This model is not told where a token stands: it has no positions.")
+        return
+    kind = f"This model has {name(own)} positions"
     if not positions.has_vectors(own):
-        return f"{kind}: each head takes the more from a score, the farther away a token is."
+        say_answer(
+            "This model knows how far back a token stands: each head takes the more from a score, "
+            "the farther away the token is."
+        )
+        st.markdown(f"{kind}.")
+        return
     near, far = positions.nearness(ask_map(key, own, block, stack).value)
     if math.isnan(near):
-        return f"{kind}."
+        st.markdown(f"{kind}.")
+        return
     if POSITIONS[own].acts_on != "scores":
         what = "positions"
     else:
         what = "distances"
-    return (
-        f"{kind}. Neighbouring {what} have a cosine of {format_fixed(near)} on average, those half the "
-        f"length apart {format_fixed(far)}."
+    if near - far >= APART:
+        answer = (
+            f"Neighbouring {what} look more alike to this model than those far apart: from that it "
+            "can tell near from far."
+        )
+    else:
+        answer = f"Neighbouring {what} look hardly more alike to this model than those far apart."
+    say_answer(answer)
+    st.markdown(
+        f"{kind}. The cosine (1: the same direction, 0: nothing in common) of neighbouring {what} "
+        f"is {format_fixed(near)} on average, of those half the length apart {format_fixed(far)}."
     )
 
 

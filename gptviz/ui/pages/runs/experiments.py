@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ from gptviz.ui.records.runs import PAGE
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.views.entries import Entry
-from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, say_answer, show_figure, theme
 from gptviz.ui.widgets.details import details, folded_part
 
 # Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
@@ -48,6 +48,11 @@ class Rung:
     label: str
     entry: Entry
 
+    @property
+    def part(self) -> str:
+        """The label within a sentence."""
+        return self.label.removeprefix("+ ")
+
 
 def ladder(entries: Mapping[str, Entry]) -> None:
     """The ladder as a waterfall, what it says in words, and whose losses they are; how to get a
@@ -66,6 +71,7 @@ def ladder(entries: Mapping[str, Entry]) -> None:
         "it) to a GPT: every rung has "
         "one part that the rung before it lacks. Lower is better."
     )
+    sentence = st.container()
     shown = shipped
     if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
         hint = (
@@ -76,6 +82,8 @@ def ladder(entries: Mapping[str, Entry]) -> None:
             shown = mine
         else:
             shown = shipped
+    with sentence:
+        say_answer(escape_markdown(which_learned_best(shown)))
     alt = f"A waterfall of the loss from rung to rung. {in_words(shown)}"
     show_figure(level_by_level(losses(shown), theme()), key="ladder", alt=alt)
     st.caption(f"{escape_markdown(in_words(shown))} {escape_markdown(who_is_shown(shown))}")
@@ -114,31 +122,40 @@ def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
     return complete
 
 
+def which_learned_best(rungs: Sequence[Rung]) -> str:
+    """Which rung has the lowest loss, and the part that lowered it most."""
+    values = losses(rungs).values.astype(float)
+    best = int(values.argmin())
+    if best == 0:
+        return f"{rungs[0].label[0].upper()}{rungs[0].label[1:]} learned best: no part lowers its loss."
+    largest = int(np.diff(values).argmin()) + 1
+    change = values[largest] - values[largest - 1]
+    return (
+        f"{rungs[best].entry.name} learned best: its loss is {values[best]:.3f} nats a token, that "
+        f"of {rungs[0].label} {values[0]:.3f}. What lowered it most: "
+        f"{rungs[largest].part} ({format_signed(change, 3)})."
+    )
+
+
 def in_words(rungs: Sequence[Rung]) -> str:
     """The picture in a few sentences, from its own numbers."""
     values = losses(rungs).values.astype(float)
-    changes = sorted(zip(np.diff(values).tolist(), (rung.label for rung in rungs[1:]), strict=True))
+    changes = sorted(zip(np.diff(values).tolist(), (rung.part for rung in rungs[1:]), strict=True))
     whole = values[-1] - values[0]
+
+    def list_parts(some: Iterable[tuple[float, str]]) -> str:
+        return "; ".join(f"{part} ({format_signed(change, 3)})" for change, part in some)
+
     told = [
         f"From the first rung to the last the loss {'falls' if whole < 0 else 'rises'} by "
         f"{abs(whole):.3f} nats."
     ]
-    if helped := [
-        f"{label} ({format_signed(change, 3)})" for change, label in changes if change < -CHANCE
-    ][:3]:
-        told.append(f"What lowers it most: {'; '.join(helped)}.")
-    if hurt := [
-        f"{label} ({format_signed(change, 3)})"
-        for change, label in reversed(changes)
-        if change > CHANCE
-    ]:
-        told.append(f"It rises with {'; '.join(hurt)}.")
-    if same := [
-        f"{label} ({format_signed(change, 3)})"
-        for change, label in changes
-        if abs(change) <= CHANCE
-    ]:
-        told.append(f"No more than chance: {'; '.join(same)}.")
+    if helped := [pair for pair in changes if pair[0] < -CHANCE][:MOST_NAMED]:
+        told.append(f"What lowers it most: {list_parts(helped)}.")
+    if hurt := [pair for pair in reversed(changes) if pair[0] > CHANCE]:
+        told.append(f"What raises it: {list_parts(hurt)}.")
+    if same := [pair for pair in changes if abs(pair[0]) <= CHANCE]:
+        told.append(f"What changes it no more than chance does: {list_parts(same)}.")
     return " ".join(told)
 
 

@@ -15,7 +15,7 @@ from gptviz.machine.errors import reason_of
 from gptviz.model.costs.effort import MOST
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views.texts import text_to_fit
-from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
+from gptviz.ui.widgets import controls, escape_markdown, say_answer, show_figure, theme
 
 from . import steering
 
@@ -65,7 +65,7 @@ def show(subject: Subject, asked: AskedAnalysis[Probed]) -> LabelledArray | None
     shorts = [layer.short for layer in probed.layers]
     table = probed.labelled()
     places = probed.places()
-    st.markdown(f"**{escape_markdown(probed.said)}**")
+    say_answer(escape_markdown(probed.said))
     show_figure(
         by_layer(table, shorts, theme(), height=_HEIGHT),
         key="probes",

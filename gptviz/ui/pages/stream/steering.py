@@ -21,7 +21,15 @@ from gptviz.machine.lines import lines_of
 from gptviz.runs import fitted as kept
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, edits
 from gptviz.ui.views.files import download, read_in
-from gptviz.ui.widgets import addresses, controls, escape_markdown, show_figure, theme, visit
+from gptviz.ui.widgets import (
+    addresses,
+    controls,
+    escape_markdown,
+    say_answer,
+    show_figure,
+    theme,
+    visit,
+)
 
 # What is offered to models of texts whose task has no pairs of its own.
 PHRASES = (
@@ -86,7 +94,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     except (ValueError, OSError) as error:
         st.info(f"{escape_markdown(subject.key.name)}: {escape_markdown(reason_of(error))}.")
         return None, None
-    st.markdown(f"**{escape_markdown(steered.value.said)}{said}**")
+    say_answer(f"{escape_markdown(steered.value.said)}{said}")
     _pictures(found, steered.value)
     hint = (
         "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes no "

@@ -194,6 +194,16 @@ def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, floa
     return replace(subject.key, edits=(head.name,))
 
 
+def describe_edits(key: ModelKey, config: Config) -> str:
+    """What the edits of a model change, for the beginning of a sentence, as Markdown."""
+    if len(key.edits) > 1:
+        return f"With these {len(key.edits)} edits"
+    made = edit(key.edits[0], config)
+    if made.to == ZERO:
+        return f"Without {escape_markdown(made.unit.title)}"
+    return escape_markdown(made.title)
+
+
 def form(config: Config) -> None:
     """The list: a piece of the model, what becomes of it, and a button that adds the edit."""
     offered = units(config)

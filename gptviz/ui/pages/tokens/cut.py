@@ -32,6 +32,7 @@ from gptviz.ui.widgets import (
     escape_markdown,
     in_quotes,
     picking,
+    say_answer,
     show_figure,
     theme,
 )
@@ -87,6 +88,11 @@ def show_tokens(subject: Subject) -> PageResult:
     tokenizer = subject.lm.tokenizer
     number = _word(shown_pieces)
     chosen = next(place for place, piece in enumerate(shown_pieces) if piece.word == number)
+    whole = len(subject.encoding.ids)
+    say_answer(
+        f"The model reads this text as {format_count(whole, 'token')}: "
+        f"{list_kinds(shown_pieces, whole)}."
+    )
     strip(
         shown_pieces,
         tokenizer,
@@ -94,7 +100,7 @@ def show_tokens(subject: Subject) -> PageResult:
         label="The tokens of the prompt; choose one to see its word",
         chosen=chosen,
     )
-    st.caption(summary(shown_pieces, len(subject.encoding.ids), subject.prompt))
+    st.caption(count_bytes(shown_pieces, whole, subject.prompt))
     st.markdown("**How a word is cut**")
     # Each word of the text as its tokens show it, by its number.
     data = dict[int, bytes]()
@@ -248,10 +254,20 @@ def describe_piece(piece: Piece) -> str:
 
 def summary(cut_text: Sequence[Piece], whole: int, text: str) -> str:
     """How many tokens there are, and of what kinds; `whole` counts those that are not shown too."""
+    listed = capitalise_text(list_kinds(cut_text, whole))
+    return f"{count_bytes(cut_text, whole, text)} {listed}."
+
+
+def list_kinds(cut_text: Sequence[Piece], whole: int) -> str:
+    """How many of these tokens are of which kind, the most frequent kind first."""
     kinds = Counter(piece.kind for piece in cut_text)
-    listed = ("Of those shown: " if whole > len(cut_text) else "") + ", ".join(
+    return ("of those shown: " if whole > len(cut_text) else "") + ", ".join(
         f"{count:,} {kind if count == 1 else SEVERAL[kind]}" for kind, count in kinds.most_common()
     )
+
+
+def count_bytes(cut_text: Sequence[Piece], whole: int, text: str) -> str:
+    """How many tokens there are for how many characters and bytes."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if whole > len(cut_text):
         shown = f" The first {len(cut_text):,} are shown."
@@ -260,7 +276,7 @@ def summary(cut_text: Sequence[Piece], whole: int, text: str) -> str:
     return (
         f"**{format_count(whole, 'token')}** for {format_count(len(text), 'character')}, "
         f"{format_count(size, 'byte')}: "
-        f"{size / max(1, whole):.2f} bytes per token. {capitalise_text(listed)}.{shown}"
+        f"{size / max(1, whole):.2f} bytes per token.{shown}"
     )
 
 
