@@ -68,6 +68,8 @@ def effort_of_rows(lm: LoadedModel, text: str | None, most: int) -> int:
     """About how many multiplications it takes to read the `rows_to_fit`, and before that to write
     them where that has to be done.
     """
+    if _reads_own(lm, text):
+        most = min(most, WRITTEN_TOKENS)
     # a token is at least one character
     read = effort(lm.model, most if text is None else min(most, len(text)))
     if _reads_own(lm, text) and lm.original.model not in _WRITTEN:

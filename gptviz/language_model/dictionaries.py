@@ -28,7 +28,7 @@ from gptviz.pretrained import sae_lens
 from gptviz.runs import fitted
 
 from .core import LoadedModel
-from .data import rows_to_fit, tested_rows
+from .data import effort_of_rows, rows_to_fit, tested_rows
 from .fitted import hash_tensors, hash_weights
 from .ranges import check_numbers
 
@@ -77,6 +77,16 @@ def fit_dictionary(
         size = 4 * lm.model.config.d_model if size is None else size
         fresh = fitting.fit(vectors, block, size, kind, k=k, cost=cost, steps=steps, seed=seed)
     return keep_dictionary(lm, fresh, f"block {block}" if name is None else name)
+
+
+def effort_of_dictionary(
+    lm: LoadedModel, size: int | None = None, steps: int = 2_000, text: str | None = None
+) -> float:
+    """About how many multiplications it takes to fit a dictionary: see `fit_dictionary`."""
+    lm = lm.original
+    size = 4 * lm.model.config.d_model if size is None else size
+    reading = effort_of_rows(lm, text, min(MOST_TOKENS, fitting.MOST_VECTORS))
+    return reading + fitting.effort_of_fit(lm.model.config.d_model, size, steps)
 
 
 def keep_dictionary(lm: LoadedModel, fresh: Dictionary, name: str) -> Dictionary:

@@ -90,7 +90,7 @@ def test_a_dictionary_is_measured_when_that_is_asked_for(monkeypatch: pytest.Mon
 def test_a_model_without_a_dictionary_offers_to_fit_one(tiny_model: TinyModel) -> None:
     tiny_model("mine")
     at = page(model="mine")
-    assert "has no dictionary yet" in says(at)
+    assert "it has no dictionary of features" in says(at)
     assert "Fit a dictionary" in [button.label for button in at.button]
 
 

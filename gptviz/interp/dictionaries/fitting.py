@@ -86,6 +86,13 @@ def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
 
 
 @torch.enable_grad()
+def effort_of_fit(d_model: int, size: int, steps: int) -> float:
+    """About how many multiplications it takes to fit a dictionary of `size` features: both its
+    matrices, forwards and for two gradients each.
+    """
+    return 3.0 * 2 * d_model * size * BATCH * steps
+
+
 def fit(
     vectors: Tensor,
     block: int,

@@ -17,12 +17,14 @@ from gptviz.interp.units.activity import MOST_BY_TOKEN, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
+from gptviz.model.costs.effort import LONG
 from gptviz.ui.records.features import FEATURES
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views import edits, held_out, one_unit
 from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
+from gptviz.ui.views.texts import text_to_fit
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.views.where_most import ask_activity, observe_units, strips, text_to_read
 from gptviz.ui.widgets import (
@@ -45,6 +47,8 @@ SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {
 }
 # The parts that are listed, those that add most.
 PARTS = 10
+# How many steps a dictionary is fitted for, and how many where these take long.
+STEPS = (2_000, 500)
 # A feature that is active at no more than this share of the tokens is rare.
 RARE = 0.02
 
@@ -197,21 +201,33 @@ def _values(subject: Subject, name: str, activity: Activity, by: str, token: int
 def _fit(subject: Subject) -> None:
     """Say that there is no dictionary, with the way to one."""
     n_layer = subject.lm.model.config.n_layer
-    st.info(
-        "This model has no dictionary yet. Fit one to the data that the model learned from, or, "
-        "where nobody knows them, to what it writes itself; it is kept for later."
+    say_answer(
+        "Nobody knows yet what the stream of this model speaks of: it has no dictionary of features. "
+        "Fit one here; it is kept for later."
     )
     hint = "The block after which the stream is read."
     block = controls.whole_number(
         "Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint
     )
-    text = held_out.text_to_fit(subject.key)
-    settings = {"block": block, "text": text}
-    asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", **settings)
-    _, say_how_far = jobs.on_demand(asked, asked.title, asked.compute, begins=False)
-    say_how_far(
-        "Fit a dictionary", "Begin again", "dictionary", "It goes on while you look at other pages."
+    text = text_to_fit(subject)
+    # of a wide model fewer steps, so that it takes minutes
+    work = {
+        steps: dictionaries.effort_of_dictionary(subject.lm, steps=steps, text=text)
+        for steps in STEPS
+    }
+    steps = next((one for one in STEPS if work[one] <= LONG), STEPS[-1])
+    asked = ask(
+        subject.key,
+        dictionaries.fit_dictionary,
+        "Fitting a dictionary",
+        block=block,
+        steps=steps,
+        text=text,
     )
+    job, say_how_far = jobs.on_demand(asked, asked.title, asked.compute, begins=False)
+    say_how_far("Fit a dictionary", "Begin again", "dictionary")
+    if job is None:
+        asked.say_how_long(work[steps])
 
 
 def _tries(activity: Activity) -> list[Try]:

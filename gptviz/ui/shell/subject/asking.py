@@ -81,12 +81,16 @@ class AskedAnalysis(Generic[Result]):
         going, say_how_far = self.on_demand(begins=work <= LONG, waits=0.0)
         say_how_far(begins, begins, self.analysis)
         if going is None:
-            st.caption(
-                f"{self.title} takes about {duration(work / A_SECOND)} with this model on two "
-                "processor cores. It goes on while you look at other pages, and can be stopped."
-            )
+            self.say_how_long(work)
             return None
         return going.value
+
+    def say_how_long(self, work: float) -> None:
+        """How long about `work` multiplications take."""
+        st.caption(
+            f"{self.title} takes about {duration(work / A_SECOND)} with this model on two "
+            "processor cores. It goes on while you look at other pages, and can be stopped."
+        )
 
     @property
     def call(self) -> str:
