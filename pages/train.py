@@ -11,12 +11,13 @@ from gptviz.ui.pages.train import dictionary, watch
 from gptviz.ui.pages.train.form import form, name_control, train_button
 from gptviz.ui.pages.train.inside import look_inside
 from gptviz.ui.shell.close import close
-from gptviz.ui.shell.subject.bar import device_box
+from gptviz.ui.shell.subject.bar import device_box, settings_box
 from gptviz.ui.views.planned_run import commands
 from gptviz.ui.widgets import controls
 
 controls.notices_in(st.container())
-device = device_box()
+with settings_box():
+    device = device_box()
 view, side = st.columns([9, 4], gap="medium")
 
 with side, st.container(border=True):

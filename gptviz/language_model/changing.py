@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby, takewhile
@@ -226,7 +226,8 @@ def patch(
 def corrupted(lm: LoadedModel, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
     """A prompt that differs from `ids` in one token, and has another answer; empty if none was
     found. Only the end of them that the model sees (or `seen`) is read. For a model from elsewhere,
-    one word is replaced by another of its kind: any other token would leave nonsense.
+    one word is replaced by another of its kind, or else by the word that the model found likeliest
+    in its place: any other token would leave nonsense.
     """
     if seen is None:
         read = lm.seen(torch.tensor(ids)).tolist()
@@ -243,7 +244,10 @@ def corrupted(lm: LoadedModel, ids: Sequence[int], seen: Sequence[int] | None = 
             for other in others
             if len(other) == len(ids) and other[: len(before)] == before
         ]
-        prompts = rank_changes(lm.model, read, fitting)
+        if fitting:
+            prompts = rank_changes(lm.model, read, fitting)
+        else:
+            prompts = one_token_changed(lm.model, read, _word_for_word(lm, read))
     for changed in prompts:
         whole = [*before, *changed]
         text = lm.tokenizer.decode(whole[lm.tokenizer.text_slice(whole)])
@@ -251,6 +255,20 @@ def corrupted(lm: LoadedModel, ids: Sequence[int], seen: Sequence[int] | None = 
         if lm.tokenizer.encode(text).ids == whole:
             return text
     return ""
+
+
+def _word_for_word(lm: LoadedModel, ids: Sequence[int]) -> Callable[[int, int], bool]:
+    """Whether the token at a place of `ids` and another one are both a whole word."""
+    labels = [lm.tokenizer.label(token) for token in ids]
+
+    def is_word(label: str) -> bool:
+        return label[:1] == "␣" and label[1:].isalpha()
+
+    def fits(place: int, token: int) -> bool:
+        goes_on = place + 1 < len(labels) and labels[place + 1][:1].isalpha()
+        return is_word(labels[place]) and not goes_on and is_word(lm.tokenizer.label(token))
+
+    return fits
 
 
 @check_numbers

@@ -26,7 +26,7 @@ def act():
     st.session_state["lamp"] = "on"
     return lambda: st.session_state.pop("lamp")
 
-level = controls.whole("Level", 0, 9, key="level", help="", default=2)
+level = controls.whole_number("Level", 0, 9, key="level", help="", default=2)
 seen = {"level": level, "lamp": "off", "note": "none"}
 seen |= {key: st.session_state[key] for key in ("lamp", "note") if key in st.session_state}
 st.text(f"{', '.join(f'{key} {value}' for key, value in seen.items())}, place {st.query_params.get('place', 'none')}")

@@ -567,7 +567,7 @@ def test_a_step_and_an_undo_leave_what_may_come_next_under_the_pointer(
     rows_at = []
     shift = view.tree
     read = "all => all.map((one) => JSON.stringify(one.getBoundingClientRect()))"
-    for act in ("", "up", "up", "step", "up", "up", "up", "take", "step", "up", "up"):
+    for act in ("", *2 * ["go_back"], "step", *3 * ["go_back"], "take", "step", *2 * ["go_back"]):
         if act == "take":
             shift.take(
                 next(one for one in range(40) if one not in shift.nodes[shift.current].children)

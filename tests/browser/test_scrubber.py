@@ -117,7 +117,7 @@ import streamlit as st
 from gptviz.ui.widgets import controls
 from gptviz.ui.widgets import Try, try_this
 heads = {"many": 6, "few": 3}[controls.select("Model", ["many", "few"], key="model", help="")]
-head = controls.whole("Head", 0, heads, key="head", help="", default=0)
+head = controls.whole_number("Head", 0, heads, key="head", help="", default=0)
 st.text(f"head {head} of {heads}")
 try_this([Try("Try", "", {"model": "few", "head": 1})])
 """

@@ -270,7 +270,7 @@ def test_whoever_decides_whether_something_fits_lets_caches_give_way(
     only = {
         path.name
         for path in ROOT.glob("gptviz/**/*.py")
-        if "memory.available(" in path.read_text(encoding="utf-8")
+        if "memory.free_bytes(" in path.read_text(encoding="utf-8")
     }
     assert only == {"here.py"}, "it shows how much is free"
 

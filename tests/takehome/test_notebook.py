@@ -182,7 +182,7 @@ def test_a_trace_is_shown_below_its_cell_with_the_numbers_of_the_trace(run: Run)
     )
     both = (
         "[trace['logits'][0].softmax(-1).sort(descending=True).values[:, :5].tolist(), "
-        "gptviz.components.kit.unpack(shown.page.all(gptviz.takehome.page.SavedView)[0].data)[1]['probability'][-1].tolist()]"
+        "gptviz.components.kit.unpack(shown.page.pieces_of(gptviz.takehome.page.SavedView)[0].data)[1]['probability'][-1].tolist()]"
     )
     expected, seen = numbers(run, notebook, both)
     np.testing.assert_allclose(seen, expected, atol=1e-3)

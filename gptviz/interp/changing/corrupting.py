@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,6 +18,8 @@ from .patching import PromptPair
 # each.
 MOST_PLACES = 24
 EACH = 3
+# Among this many that the model finds likeliest in its place.
+LOOKED_AT = 50
 # This many tokens are read in one pass.
 AT_ONCE = 2_048
 # How many changes are tried at least, however large the model is.
@@ -65,7 +67,9 @@ def _read_prompt(model: Transformer, ids: Sequence[int]) -> _Before:
     return _Before(logits.float().cpu().numpy(), cache)
 
 
-def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int, ...]]:
+def one_token_changed(
+    model: Transformer, ids: Sequence[int], fits: Callable[[int, int], bool] = lambda *_: True
+) -> list[tuple[int, ...]]:
     """The prompts that differ from `ids` in one token, those that change the model's answer most
     first.
 
@@ -73,6 +77,9 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     changed prompt is still one that could be. How much the answer changes is measured between the
     likeliest tokens after both prompts. Changes of the very last token come after those that take
     the answer away from further off: that a model reads its last token is no discovery.
+
+    Args:
+        fits: whether the token at a place of `ids` may be replaced by this one.
     """
     with torch.inference_mode():
         before = _read_prompt(model, ids)
@@ -80,7 +87,7 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     # Prompts that differ from `ids` in one token from `first` on, those that change a late token
     # first.
     likely: list[list[int]] = [
-        (-logits).argsort()[: EACH + 1].tolist() for logits in before.guesses[:-1]
+        (-logits).argsort()[:LOOKED_AT].tolist() for logits in before.guesses[:-1]
     ]
     # nothing stands before the first token: others of the prompt, or else any, take its place
     if not first:
@@ -89,7 +96,9 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
         )
     changes = []
     for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
-        others = [token for token in likely[place - first] if token != ids[place]]
+        others = [
+            token for token in likely[place - first] if token != ids[place] and fits(place, token)
+        ]
         changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
     return _rank_some(model, ids, changes, before, first)
 

@@ -180,9 +180,8 @@ class First(Head):
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
-        pooled = tap(
-            "pooled", self.curve(self.pool(self.apply_final_norm(x, tap)[:, 0]))
-        )  # [B, d_model]
+        first = self.apply_final_norm(x, tap)[:, 0]
+        pooled = tap("pooled", self.curve(self.pool(first)))  # [B, d_model]
         return tap("logits", self.label(pooled))
 
 

@@ -31,6 +31,23 @@ def test_each_prompt_differs_in_one_token_and_no_two_are_the_same(length: int) -
     )
 
 
+def test_only_tokens_that_fit_take_the_place_of_others() -> None:
+    ids = tuple(some_ids(7, batch=1)[0].tolist())
+
+    def fits(place: int, token: int) -> bool:
+        return place in (2, 4) and token % 2 == 0
+
+    found = one_token_changed(scrambled(tiny()), ids, fits)
+    changed = {
+        (place, new)
+        for one in found
+        for place, (old, new) in enumerate(zip(ids, one, strict=True))
+        if old != new
+    }
+    assert {place for place, _ in changed} == {2, 4}
+    assert all(fits(place, token) for place, token in changed)
+
+
 def test_the_first_prompt_takes_the_answer_away_furthest_and_the_last_token_stays_where_it_can() -> (
     None
 ):

@@ -29,7 +29,7 @@ from gptviz.ui.shell.subject import (
 from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls, escape_markdown, jobs
+from gptviz.ui.widgets import controls, escape_markdown, in_quotes, jobs
 
 SAME = "the same model"
 MODEL = "b_model"
@@ -37,6 +37,8 @@ STEP = "b_step"
 PROMPT = "b_prompt"
 EDITS = "b_edits"
 LONGEST_EDITS = 2_000
+# The characters that are quoted of the end of a prompt.
+MOST_QUOTED = 120
 
 Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
 Result = TypeVar("Result")
@@ -272,7 +274,11 @@ def describe_sides(sides: Sides) -> str:
         if first != second
     ]
     what = " and ".join(differ) or "what is read of the prompt"
-    return f"**A**: {_name_side(a)} · **B**: {_name_side(b)}. They differ in {what}."
+    said = f"**A**: {_name_side(a)} · **B**: {_name_side(b)}. They differ in {what}."
+    if a.prompt == b.prompt:
+        return said
+    cut = "…" if len(b.prompt) > MOST_QUOTED else ""
+    return f"{said} B reads {in_quotes(cut + b.prompt[-MOST_QUOTED:])}."
 
 
 def code(sides: Sides, call: str, *, of_models: bool = False) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.figures.kit.format import duration, format_count
 from gptviz.language_model import LanguageModel
@@ -105,8 +106,10 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         with about:
             chat_turn_button(card.chat, prompt)
     controls.notices_in()
-    device = device_box()
-    precision = precision_box()
+    folded = settings_box()
+    with folded:
+        device = device_box()
+        precision = precision_box()
     controls.notices_in(notices)
 
     # the model opened, with its edits
@@ -125,7 +128,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             else "There is not enough memory for this model."
         )
         st.stop()
-    st.sidebar.caption(f"Its weights are in memory as {describe_types(lm.model)}.")
+    folded.caption(f"Its weights are in memory as {describe_types(lm.model)}.")
     if lm.kind.name not in frame.current_page().kinds:
         explain_wrong_kind(name, lm.kind)
         st.stop()
@@ -216,40 +219,43 @@ def prompt_box(default: str) -> str:
     )
 
 
+def settings_box() -> DeltaGenerator:
+    """Where the settings of the machine stand, folded, in the side bar."""
+    return st.sidebar.expander("Settings", icon=":material/tune:")
+
+
 def device_box() -> str:
-    """The control for the device, in the side bar."""
-    with st.sidebar:
-        names = devices.devices()
-        return controls.select(
-            "Device",
-            names,
-            key="device",
-            default=names[0],
-            help="Where the model is computed. Every model opens on every device.",
-        )
+    """The control for the device."""
+    names = devices.devices()
+    return controls.select(
+        "Device",
+        names,
+        key="device",
+        default=names[0],
+        help="Where the model is computed. Every model opens on every device.",
+    )
 
 
 def precision_box() -> str:
-    """The control for the precision, in the side bar."""
-    with st.sidebar:
-        return controls.select(
-            "Precision",
-            PRECISIONS,
-            key="precision",
-            default=STORED,
-            help=(
-                "What weights are multiplied in. “stored” is what the model's file has, where "
-                "this machine can multiply in it; "
-                "weights of 4 to 8 bits (GGUF) stay so in memory and are multiplied in bfloat16. "
-                "bfloat16 and float16 take half the memory of float32, and round every product to "
-                "about two and three digits. "
-                "All else, such as patterns and probabilities, is computed in float32. Weights "
-                "that a file has in bfloat16 or "
-                "float16 stay so in memory; where they are multiplied in float32, as “stored” "
-                "does with float16, a token takes "
-                "a third to a half longer to write than with a file in float32."
-            ),
-        )
+    """The control for the precision."""
+    return controls.select(
+        "Precision",
+        PRECISIONS,
+        key="precision",
+        default=STORED,
+        help=(
+            "What weights are multiplied in. “stored” is what the model's file has, where "
+            "this machine can multiply in it; "
+            "weights of 4 to 8 bits (GGUF) stay so in memory and are multiplied in bfloat16. "
+            "bfloat16 and float16 take half the memory of float32, and round every product to "
+            "about two and three digits. "
+            "All else, such as patterns and probabilities, is computed in float32. Weights "
+            "that a file has in bfloat16 or "
+            "float16 stay so in memory; where they are multiplied in float32, as “stored” "
+            "does with float16, a token takes "
+            "a third to a half longer to write than with a file in float32."
+        ),
+    )
 
 
 def read_prompt(

@@ -74,7 +74,8 @@ def scrubber(folder: Path, card: Card, about: Any) -> int | None:
             label_visibility="collapsed",
         )
     )
-    about.caption(readout(chosen, card), help=ABOUT, width="content")
+    step, _, how_good = readout(chosen, card).partition(": ")
+    about.caption(step, help=f"{how_good}. {ABOUT}" if how_good else ABOUT, width="content")
     PLAYER.go_on(options, chosen)
     if chosen == LAST:
         return None
