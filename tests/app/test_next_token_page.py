@@ -211,7 +211,7 @@ def test_a_sentence_says_what_the_temperature_does_to_the_likeliest_token() -> N
     (said,) = [
         one.value.replace("\\", "") for one in at.markdown if "move the temperature" in one.value
     ]
-    assert said.startswith(f"The likeliest token is “{token}”, with {usual}. ")
+    assert f"**The likeliest token is “{token}”, with {usual}.**" in says(at)
     assert f"At temperature 0.5 it has {sharp}, at 2 it has {flat}:" in said
 
 

@@ -223,7 +223,9 @@ def test_every_step_is_offered_and_shown_with_the_loss_measured_nearest_to_it(
         "last": "Step 16: loss 1.5, perplexity 4.48",
     }.items():
         at.select_slider(key="step").set_value(step).run()
-        assert line in [caption.value for caption in at.caption]
+        name, how_good = line.split(": ")
+        (caption,) = [one for one in at.caption if one.value == name]
+        assert caption.proto.help.startswith(f"{how_good}. ")
 
 
 def test_a_card_that_tells_nothing_is_no_obstacle(tiny_model: TinyModel) -> None:

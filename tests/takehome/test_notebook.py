@@ -146,8 +146,8 @@ def test_the_picture_of_a_notebook_is_the_page_that_was_taken_home(
 ) -> None:
     page = read_page(name, query)
     shown = eval(picture(page).removeprefix("import gptviz\n\n"), {"gptviz": gptviz}).page
-    assert shown.all(SavedView) == page.pieces_of(SavedView)
-    assert shown.all(ControlValue) == page.pieces_of(ControlValue)
+    assert shown.pieces_of(SavedView) == page.pieces_of(SavedView)
+    assert shown.pieces_of(ControlValue) == page.pieces_of(ControlValue)
     assert not shown.rejected
 
 
