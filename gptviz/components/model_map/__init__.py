@@ -79,13 +79,15 @@ def address(drawn: Anatomy) -> dict[str, Values]:
     }
 
 
-def default_boxes(drawn: Anatomy) -> dict[str, Any]:
-    """What is open before anybody chooses: a block in the middle, which has more to show than the
-    first.
+def default_boxes(drawn: Anatomy, block: int | None = None) -> dict[str, Any]:
+    """What is open before anybody chooses: this block; unless given, one in the middle, which has
+    more to show than the first.
     """
     blocks = drawn.config.n_layer
+    if block is None:
+        block = min(2, blocks - 1)
     return {
-        "block": str(min(2, blocks - 1)) if blocks else None,
+        "block": str(block) if blocks else None,
         "tensor": 0,
         "head": 0,
         "sizes": False,

@@ -18,11 +18,13 @@ import torch
 from gptviz.components import model_map as view
 from gptviz.components.kit import fingerprint, pack
 from gptviz.components.token_strip import Token
+from gptviz.interp.explaining.attribution import attribute_logit, stream_at
 from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor, anatomy, values
 from gptviz.interp.trace import Trace, run
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, Transformer, Watch, read_in_passes
+from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.model.kinds import ModelKind
 from gptviz.settings.address_values import declare_values
 from gptviz.ui.page import Page
@@ -259,6 +261,24 @@ trace = run(lm.model, ids, [{name!r}], source=source)"""
 
 
 # Shared by all sessions. A payload is at most some megabytes: a tensor that travels whole.
+def block_for_guess(key: ModelKey, read: PromptRead) -> int | None:
+    """The block that adds most to the logit of the likeliest next token, less that of the second;
+    None where there is no such block, or finding it would take long.
+    """
+    lm = language_model(key)
+    if not lm.kind.continues or effort(lm.model, len(read.ids)) > LITTLE:
+        return None
+    try:
+        stream = stream_at(lm.model, read.ids)
+        first, second = stream.logits.topk(2).indices.tolist()
+        added = attribute_logit(stream, first, second).grid(lm.model.config).values
+    except (ValueError, RuntimeError):
+        return None
+    if not added.size or not np.isfinite(np.nansum(added)):
+        return None
+    return int(np.nansum(added, axis=1).argmax())
+
+
 @st.cache_resource(max_entries=12, show_spinner=False)
 def payload(
     key: ModelKey,
@@ -308,7 +328,9 @@ def payload(
         "code": view.code_of_map(
             load_call(lm), whole, len(read.ids), max(1, len(read.source or ()))
         ),
-        "declared": declare_values(view.address(whole), view.default_boxes(whole)),
+        "declared": declare_values(
+            view.address(whole), view.default_boxes(whole, block_for_guess(key, read))
+        ),
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }

@@ -66,12 +66,12 @@ def ladder(entries: Mapping[str, Entry]) -> None:
             "train them under The experiments."
         )
         return
+    sentence = st.container()
     st.caption(
         "The ladder is a row of models from a bigram (each token is guessed from the one before "
         "it) to a GPT: every rung has "
         "one part that the rung before it lacks. Lower is better."
     )
-    sentence = st.container()
     shown = shipped
     if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
         hint = (
