@@ -16,7 +16,9 @@ from gptviz.components.model_map import TensorPage
 from gptviz.figures.kit.format import percent
 from gptviz.ui.pages.home.glance import shape_of
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
+from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import append_token, model_map, real_model
+from gptviz.ui.views.read import PromptRead
 from gptviz.ui.widgets import escape_markdown
 from tests.app.opening import page_at, says, views
 from tests.tiny import TinyModel, tiny
@@ -52,6 +54,17 @@ def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages
             {key: [value] for key, value in finding.query}.items() <= query.items()
             for query in linked
         ), finding
+
+
+def test_the_block_that_is_open_at_first_is_the_one_that_patching_finds() -> None:
+    lm = gptviz.load("sentences")
+    clean = "When Mary and John went to the shop, John gave a book to"
+    corrupted = "When Mary and John went to the shop, Mary gave a book to"
+    found = lm.patch(clean, corrupted, what="attention.out").shares
+    block = model_map.block_for_guess(
+        model_key("sentences", "cpu"), PromptRead(tuple(lm.encode(clean).tolist()))
+    )
+    assert block == int(found[:, -1].argmax())
 
 
 def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened(
