@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing import directions
@@ -28,6 +29,10 @@ from .writing import generate, to_write
 # The strengths that the probabilities are computed at, and how many tokens are named.
 STRENGTHS = tuple(map(float, range(-4, 5)))
 MOST_NAMED = 5
+# The strengths of which the largest is chosen whose text stays likely: to the model without the
+# direction its tokens are on average no more than so many nats less likely than those of its own.
+TRIED = (2.0, 1.0, 0.5)
+LESS_LIKELY = 2.0
 # Attention is frozen for so many tokens at most: the patterns of all heads are kept.
 MOST_FROZEN = 512
 
@@ -116,6 +121,44 @@ def steer(
         (texts[0], texts[1], texts[2]),
         LabelledArray(values[leading], axes, "probability"),
     )
+
+
+@check_numbers
+def likely_strength(
+    lm: LoadedModel, prompt: str, direction: str | Direction, max_new_tokens: int = 8
+) -> tuple[float, float]:
+    """The largest strength up to 2 at which the text that this model writes after a prompt, always
+    with the likeliest token, stays likely to it without the direction; the smallest that is tried
+    where none does. And by how many nats a token it is less likely than the text without it.
+    """
+    found = directions.open_direction(direction, lm.model.config)
+    usual = _surprise(lm, prompt, generate(lm, prompt, max_new_tokens, temperature=0))
+    strength, less = 0.0, float("inf")
+    for strength in TRIED:
+        (at,) = _steer_models(lm, found, (strength,))
+        text = generate(at, prompt, max_new_tokens, temperature=0)
+        less = _surprise(lm, prompt, text) - usual
+        if not less > LESS_LIKELY:
+            break
+    return strength, less
+
+
+def _surprise(lm: LoadedModel, prompt: str, text: str) -> float:
+    """The mean surprise of this model at the tokens of a text after a prompt, in nats. The first
+    does not count, which may be another on purpose; nor does one that is repeated, which surprises
+    nobody: infinite where all are, NaN where there are no others.
+    """
+    whole = lm.encode(prompt + text)
+    ids = lm.seen(whole)
+    second = max(0, len(lm.encode(prompt)) - (len(whole) - len(ids))) + 1
+    if len(ids) <= second:
+        return float("nan")
+    new = [at for at in range(second, len(ids)) if ids[at] not in ids[second - 1 : at]]
+    if not new:
+        return float("inf")
+    places = torch.tensor(new)
+    logits = run(lm.model, ids[None], ["logits"])["logits"][0].cpu().float()
+    return float(cross_entropy(logits[places - 1], ids[places].cpu()))
 
 
 def _patterns(lm: LoadedModel, ids: Tensor) -> Mapping[str, Callable[[Tensor], Tensor]]:

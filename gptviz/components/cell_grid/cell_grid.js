@@ -13,6 +13,9 @@ import { said, tableOfCells, textOf } from "./cells.js";
 
 /** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Data} Data */
 
+// Of more rows than this all are in sight at once: their cells are low, and show no number.
+const MANY_ROWS = 16;
+
 class CellGrid extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -43,6 +46,7 @@ class CellGrid extends View {
     this.colours = low < 0 ? diverging(this.root) : sequential(ROLES.pattern, this.root);
     this.grid.setAttribute("aria-label", data.label);
     this.grid.style.setProperty("--columns", String(data.heads.length));
+    this.grid.classList.toggle("dense", data.rows.length > MANY_ROWS);
     this.buttons = data.rows.map(({ cells }, row) => cells.map((cell, column) => cell && this.button(cell, row, column)));
     const head = { role: "columnheader" };
     const heads = [make("span", "corner", "", head), ...data.heads.map((name) => make("span", "column", name, head))];
@@ -55,6 +59,7 @@ class CellGrid extends View {
     const again = all.find((button) => button.dataset.name === focused);
     this.stop.reach(again ?? all.find((button) => button.ariaPressed === "true") ?? all[0]);
     again?.focus({ preventScroll: true });
+    if (!again) this.reveal(all.find((button) => button.ariaPressed === "true"));
     this.legend.textContent = data.legend + (high ? ` Scale: ${this.scale}` : "");
     this.foot.replaceChildren(
       make("span", "note", data.hint),
@@ -65,6 +70,15 @@ class CellGrid extends View {
         picture: () => this.picture(),
       }),
     );
+  }
+
+  /** Scroll the frame, not the page, to a cell. @param {HTMLElement | undefined} cell */
+  reveal(cell) {
+    if (!cell) return;
+    const at = cell.getBoundingClientRect(),
+      seen = this.frame.getBoundingClientRect();
+    if (at.top < seen.top || at.bottom > seen.bottom) this.frame.scrollTop += at.top - seen.top - seen.height / 2;
+    if (at.left < seen.left || at.right > seen.right) this.frame.scrollLeft += at.left - seen.left - seen.width / 2;
   }
 
   /** The ends of the scale, in words. */

@@ -9,7 +9,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
-LINE = 30
+LINE = 36
 LONGEST_LABEL = 40
 
 

@@ -60,7 +60,6 @@ def pairs(
             text=[_format_value(value, percent) for value in one.values.tolist()],
             textposition="outside",
             cliponaxis=False,
-            constraintext="none",
             hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
         )
     low = min(0.0, *(float(np.nanmin(side.values, initial=0.0)) for side in (a, b)))

@@ -182,7 +182,8 @@ def _template(theme: Theme) -> dict[str, Any]:
         "yaxis": axis | {"title": {"standoff": 24, "font": small}},
     }
     traces = {
-        "bar": [{"outsidetextfont": small}],
+        # beside a bar numbers keep their size, however low the bar is
+        "bar": [{"outsidetextfont": small, "constraintext": "inside"}],
         "heatmap": [{"hoverongaps": False, "colorbar": bar}],
         "scatter": [{"marker": {"line": {"width": 0}, "colorbar": bar}}],
     }

@@ -111,7 +111,6 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             text=["" if np.isnan(value) else f"{value:.1f}×" for value in times.values[:, column]],
             textposition="outside",
             textangle=0,
-            constraintext="none",
             cliponaxis=False,
             hovertemplate=f"%{{x}}, {plain_label(name)}<br><b>%{{y:.2f}} times</b> the tokens of "
             f"{texts.labels[0]}<extra></extra>",

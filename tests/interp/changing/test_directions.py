@@ -15,8 +15,8 @@ from gptviz.interp.changing.directions import HOWS, Direction, How, contrast
 from gptviz.interp.changing.edits import edit_model, edits, fitting
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
-from gptviz.language_model import LanguageModel
-from gptviz.language_model.steering import count_turned
+from gptviz.language_model import LanguageModel, steering
+from gptviz.language_model.steering import count_turned, likely_strength
 from gptviz.text.datasets.sentences import Sentences
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -187,6 +187,35 @@ def test_in_sentences_the_number_of_some_words_turns_is_into_are_on_others(
     )
     assert all(said["=2"][one] == "are" for one in OTHERS)
     assert all(said["=-2"][many] == "is" for many in OTHERS.values())
+
+
+@pytest.mark.parametrize("allowed", [-1e9, 2.0, 1e9])
+def test_the_likely_strength_is_the_largest_whose_new_tokens_the_model_finds_likely(
+    sentences: LanguageModel, monkeypatch: pytest.MonkeyPatch, allowed: float
+) -> None:
+    monkeypatch.setattr(steering, "LESS_LIKELY", allowed)
+    prompt = "When Mary and John went to the shop, John gave a book to"
+    found = sentences.direction(["Mary and Sue", "Sue"], ["the king", "a dog"], block=1, name="who")
+
+    def surprise(text: str) -> float:
+        ids = sentences.encode(prompt + text).tolist()
+        start = len(sentences.encode(prompt))
+        odds = sentences.trace(prompt + text)["logits"][0].log_softmax(-1)
+        new = [
+            -float(odds[place - 1, ids[place]])
+            for place in range(start + 1, len(ids))
+            if ids[place] not in ids[start:place]
+        ]
+        return sum(new) / len(new) if new else float("nan")
+
+    less = {}
+    for strength in (2.0, 1.0, 0.5):
+        _, plain, text = sentences.steer(prompt, found, strength, max_new_tokens=8).texts
+        less[strength] = surprise(text) - surprise(plain)
+    kept = next((one for one in less if not less[one] > allowed), 0.5)
+    strength, by = likely_strength(sentences, prompt, found)
+    assert strength == kept
+    np.testing.assert_allclose(by, less[kept], atol=1e-5)
 
 
 def test_the_pairs_of_the_task_turn_and_the_sentence_says_it(sentences: LanguageModel) -> None:

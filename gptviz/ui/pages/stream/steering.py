@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -25,6 +26,7 @@ from gptviz.ui.widgets import (
     addresses,
     controls,
     escape_markdown,
+    in_quotes,
     say_answer,
     show_figure,
     theme,
@@ -58,7 +60,6 @@ LAST = "the last text"
 PROMPT = "the prompt"
 # The key of the address with the name of the direction that was read from a file.
 FILE = "vector"
-USUAL = 2.0  # what is shown until a strength is chosen
 LONGEST_LIST = 20_000
 HEIGHT = 340
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
@@ -86,7 +87,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         if not kept.is_kept(found.name):  # its file was removed since, or who found it only reads
             directions.keep(found)
         _in_place_of_earlier(subject, found)
-        steered = _steered(subject, found, lists[1])
+        steered, broken = _steered(subject, found, lists[1])
         if own:
             said = ""
         else:
@@ -94,7 +95,8 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     except (ValueError, OSError) as error:
         st.info(f"{escape_markdown(subject.key.name)}: {escape_markdown(reason_of(error))}.")
         return None, None
-    say_answer(f"{escape_markdown(steered.value.said)}{said}")
+    name = in_quotes(found.name.rpartition("-")[0] or found.name)
+    say_answer(f"The direction {name}: {escape_markdown(steered.value.said)}{broken}{said}")
     _pictures(found, steered.value)
     hint = (
         "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes no "
@@ -234,7 +236,8 @@ def on_every_page(found: Direction) -> float:
     hint = (
         "How often the spread of the texts along the direction is added to the stream, on every "
         "page: it is an edit, which links "
-        f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do. "
+        "have too. At 0 nothing is added, and the view Steering shows what the largest strength up "
+        "to 2 would do at which the text stays likely. "
         "Generate writes with it, without "
         "it and with it turned round, in branches beside each other."
     )
@@ -253,8 +256,12 @@ def on_every_page(found: Direction) -> float:
     return strength
 
 
-def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> AskedAnalysis[Steered]:
-    """The controls for the strength and for what is read, and what the model then says."""
+def _steered(
+    subject: Subject, found: Direction, away: tuple[str, ...]
+) -> tuple[AskedAnalysis[Steered], str]:
+    """The controls for the strength and for what is read, and what the model then says; and, where
+    no strength is chosen, a sentence if its text is broken at any.
+    """
     if away and subject.prompt == subject.default:
         default = LAST
     else:
@@ -271,14 +278,17 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
         )
         frozen = controls.switch("Freeze attention", key="frozen", help=hint)
     prompt = away[-1] if away and read == LAST else subject.text
-    settings = {
-        "prompt": prompt,
-        "direction": found.name,
-        "strength": strength or USUAL,
-        "frozen": frozen,
-    }
+    settings: dict[str, Any] = {"prompt": prompt, "direction": found.name}
     key = subject.key.without_edit(f"direction.{found.name}")
-    return ask(key, steering.steer, "Steering", **settings)
+    broken = ""
+    if not strength:
+        strength, less = ask(
+            key, steering.likely_strength, "Looking for a strength", **settings
+        ).value
+        if less > steering.LESS_LIKELY:
+            broken = " But then its text is broken: the model itself finds it unlikely."
+    settings |= {"strength": strength, "frozen": frozen}
+    return ask(key, steering.steer, "Steering", **settings), broken
 
 
 def _describe_turned(subject: Subject, found: Direction, lists: Lists, strength: float) -> str:
