@@ -9,7 +9,7 @@ it always looks the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -30,7 +30,13 @@ from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
 from gptviz.streamlit_internals import browser, period
 from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
-from gptviz.ui.widgets import addresses, capitalise_text, escape_markdown, in_quotes, press_button
+from gptviz.ui.widgets import (
+    addresses,
+    capitalise_text,
+    escape_markdown,
+    press_button,
+    say_answer,
+)
 
 from ..subject.models import ModelKey, language_model, model_key
 from . import present
@@ -236,12 +242,24 @@ def panel() -> bool:
             st.caption(
                 f"This lesson is based on {escape_markdown('; '.join(open_lesson.lesson.based_on))}."
             )
+        if open_lesson.step + 1 == n_step:
+            _say_end(open_lesson)
         where.progress(
             (open_lesson.step + 1) / n_step,
             f"Step {open_lesson.step + 1} of {n_step} · {open_lesson.answered_words}",
         )
         _ways(open_lesson)
     return True
+
+
+def _say_end(open_lesson: OpenLesson) -> None:
+    """How many questions were answered right, and what the lesson was about."""
+    n_asked = sum(len(step.questions) for step in open_lesson.lesson.steps)
+    if n_asked:
+        right = f"{open_lesson.n_right} of {n_asked} answered right. "
+    else:
+        right = ""
+    say_answer(f"{right}{escape_markdown(open_lesson.lesson.about)}")
 
 
 def step_on_screen() -> str | None:
@@ -368,14 +386,14 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
     elif allowed.lan and allowed.read_only:
         st.caption(f"The answers of the class are counted, without names. {RULE}")
     elif allowed.lan:
-        _of_the_class(asked)
+        _of_the_class(asked, question.options)
     return open_lesson
 
 
 @st.fragment(run_every=3.0)
-def _of_the_class(question: votes.Question) -> None:
+def _of_the_class(question: votes.Question, options: Sequence[str]) -> None:
     """For who sits at the server: how many of the class have answered and, once that is shown, how
-    many chose what.
+    many chose what, of `options` those too that nobody chose.
     """
     ballot = votes.ballot(question)
     total = f"In all {len(ballot.answers):,}."
@@ -384,8 +402,16 @@ def _of_the_class(question: votes.Question) -> None:
         label = "Show the result"
         act = votes.show
     else:
-        said = [f"{in_quotes(answer)} {count:,}" for answer, count in ballot.counts[:MOST_SHOWN]]
-        st.caption(f"**Answers of the class**: {', '.join(said) or 'none'}. {total}")
+        st.caption(f"**Answers of the class**: {total}")
+        counts = dict.fromkeys(options, 0) | dict(ballot.counts)
+        most = max(counts.values(), default=0)
+        rows = "".join(
+            f'<tr><th scope="row">{escape(answer)}</th>'
+            f'<td><span style="width: {100 * count / max(1, most):.0f}%"></span></td>'
+            f"<td>{count:,}</td></tr>"
+            for answer, count in list(counts.items())[:MOST_SHOWN]
+        )
+        st.html(f'<table class="class-answers">{rows}</table>')
         label = "Ask again"
         act = votes.ask_again
     st.button(
@@ -485,8 +511,10 @@ def _ways(open_lesson: OpenLesson) -> None:
         after = []
     if open_lesson.step + 1 < len(open_lesson.lesson.steps):
         ways.append(("Next", open_lesson.at_step(open_lesson.step + 1).address, "next"))
-    elif after:
-        ways.append((f"Next lesson: {after[0].title}", begin_lesson(after[0]).address, "next"))
+    else:
+        ways.append(("All lessons", address_of("lessons"), "up"))
+        if after:
+            ways.append((f"Next lesson: {after[0].title}", begin_lesson(after[0]).address, "next"))
     links = "".join(
         f'<a class="way" rel="{rel}" target="_self" '
         f'href="{escape(address + _presented_values())}">{escape(label)}</a>'
