@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -43,6 +44,16 @@ def test_it_is_turned_on_kept_in_links_and_left() -> None:
     assert "present" not in at.query_params
     assert look(at) == kit.page_style()
     assert "All pages" not in [one.label for one in at.sidebar.expander]
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("yes", "1"), ("TRUE", "1"), ("view only", "view"), ("perhaps", None)]
+)
+def test_a_word_that_a_person_tries_presents_too(word: str, value: str | None) -> None:
+    at = opened("pages/next_token.py", present=word)
+    queries = [link.proto.query_string for link in at.sidebar.get("page_link")]
+    found = {dict(parse_qsl(query)).get("present") for query in queries}
+    assert found == {value}
 
 
 def test_the_view_alone_is_kept_in_links_and_a_step_of_a_lesson_then_only_asks() -> None:

@@ -18,6 +18,11 @@ PRESENT = "present"
 # Its values: larger type, no menu; and without the controls too.
 LARGE = "1"
 VIEW_ONLY = "view"
+# What a person may type for them.
+WORDS = {
+    **dict.fromkeys((LARGE, "yes", "true", "on", "large"), LARGE),
+    **dict.fromkeys((VIEW_ONLY, "view only", "view_only", "only"), VIEW_ONLY),
+}
 # The longest link that a QR code can hold, in characters.
 LONGEST_LINK = 2_000
 HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
@@ -33,9 +38,7 @@ def _mode() -> str:
     shown to one.
     """
     asked = st.query_params.get(PRESENT, st.session_state.get(PRESENT, ""))
-    if asked in (LARGE, VIEW_ONLY):
-        return asked
-    return ""
+    return WORDS.get(asked.lower(), "")
 
 
 def is_presenting() -> bool:
