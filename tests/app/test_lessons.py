@@ -331,7 +331,7 @@ def test_a_lesson_about_any_decoder_takes_the_one_that_was_opened_last(
 
 
 def test_the_answer_to_a_choice_is_said_as_its_option_is_written() -> None:
-    about = {"model": "generator", "lesson": "01-tokens", "lesson_step": "6"}
+    about = {"lesson": "19-tokens-as-vectors", "lesson_step": "1"}
     assert "Not quite: it is “with itself”" in says(
-        opened("pages/embeddings.py", **about, lesson_done="6.2w")
+        opened("pages/embeddings.py", **about, lesson_done="1.2w")
     )
