@@ -27,7 +27,7 @@ BUDGET: dict[str, int] = {
     "gptviz/figures": 31_500,
     "gptviz/generate": 11_000,
     "gptviz/interp": 98_000,
-    "gptviz/language_model": 23_000,
+    "gptviz/language_model": 23_500,
     "gptviz/lessons": 13_500,
     "gptviz/machine": 6_500,
     "gptviz/model": 35_500,
@@ -41,10 +41,10 @@ BUDGET: dict[str, int] = {
     "gptviz/ui": 1_000,
     "gptviz/ui/pages": 117_500,
     "gptviz/ui/records": 2_500,
-    "gptviz/ui/shell": 17_500,
-    "gptviz/ui/views": 24_000,
+    "gptviz/ui/shell": 17_600,
+    "gptviz/ui/views": 24_200,
     "gptviz/ui/widgets": 8_500,
-    "tests": 628_000,
+    "tests": 629_000,
     SCRIPTS: 17_350,
 }
 

@@ -17,7 +17,7 @@ import pytest
 import gptviz
 from gptviz.__main__ import parser
 from gptviz.ui.menu import PAGES
-from gptviz.ui.shell.around.glossary import MEANINGS
+from gptviz.ui.widgets.words import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.full

@@ -133,7 +133,7 @@ def likely_strength(
     """
     found = directions.open_direction(direction, lm.model.config)
     usual = _surprise(lm, prompt, generate(lm, prompt, max_new_tokens, temperature=0))
-    strength, less = 0.0, float("inf")
+    less = float("inf")
     for strength in TRIED:
         (at,) = _steer_models(lm, found, (strength,))
         text = generate(at, prompt, max_new_tokens, temperature=0)

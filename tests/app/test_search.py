@@ -12,8 +12,8 @@ from gptviz.commands import COMMANDS
 from gptviz.lessons.library import library
 from gptviz.runs import checkpoints
 from gptviz.ui.menu import PAGES
-from gptviz.ui.shell.around.glossary import MEANINGS
 from gptviz.ui.shell.around.search import Entry, entries
+from gptviz.ui.widgets.words import MEANINGS
 from tests.app.opening import opened
 from tests.browser.machinery import HOSTILE
 from tests.tiny import TinyModel

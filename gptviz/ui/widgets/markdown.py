@@ -6,6 +6,8 @@ import re
 
 import streamlit as st
 
+from .words import MEANINGS, words_in
+
 
 def escape_markdown(text: str) -> str:
     """Markdown that shows `text` unchanged, on one line: no punctuation mark has a special
@@ -27,5 +29,10 @@ def in_quotes(text: str) -> str:
 
 
 def say_answer(sentence: str, help: str | None = None) -> None:
-    """The sentence, as Markdown, that answers the title of a page: in bold, above the picture."""
-    st.markdown(f"**{sentence}**", help=help)
+    """The sentence, as Markdown, that answers the title of a page: in bold, above the picture. The
+    words of the field in it are explained beside it, after `help`.
+    """
+    explained = [f"**{word}**: {MEANINGS[word]}" for word in words_in(sentence)]
+    st.markdown(
+        f"**{sentence}**", help="\n\n".join([*([help] if help else []), *explained]) or None
+    )

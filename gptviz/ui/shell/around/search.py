@@ -17,9 +17,9 @@ from gptviz.lessons.checking import with_model
 from gptviz.runs import checkpoints
 from gptviz.streamlit_internals import period
 from gptviz.ui.menu import PAGES
+from gptviz.ui.widgets.words import MEANINGS
 
 from ..subject.model_list import said_by_card
-from .glossary import MEANINGS
 from .lesson import OpenLesson, address_of, lessons
 
 
