@@ -18,13 +18,11 @@ import torch
 from gptviz.components import model_map as view
 from gptviz.components.kit import fingerprint, pack
 from gptviz.components.token_strip import Token
-from gptviz.interp.explaining.attribution import attribute_logit, stream_at
 from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor, anatomy, values
 from gptviz.interp.trace import Trace, run
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config, Transformer, Watch, read_in_passes
-from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.model.kinds import ModelKind
 from gptviz.settings.address_values import declare_values
 from gptviz.ui.page import Page
@@ -37,6 +35,7 @@ from gptviz.ui.records.translate import PAGE as TRANSLATE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, opening, reading
 from gptviz.ui.views import append_token, edits, encoder_decoder
+from gptviz.ui.views.guesses import added_by_parts
 from gptviz.ui.views.read import PromptRead, read_by
 from gptviz.ui.widgets import addresses, jobs
 
@@ -262,21 +261,15 @@ trace = run(lm.model, ids, [{name!r}], source=source)"""
 
 # Shared by all sessions. A payload is at most some megabytes: a tensor that travels whole.
 def block_for_guess(key: ModelKey, read: PromptRead) -> int | None:
-    """The block that adds most to the logit of the likeliest next token, less that of the second;
-    None where there is no such block, or finding it would take long.
-    """
-    lm = language_model(key)
-    if not lm.kind.continues or effort(lm.model, len(read.ids)) > LITTLE:
+    """The block that adds most to the guess at the next token; None where that is not known."""
+    if read.source is not None:
         return None
-    try:
-        stream = stream_at(lm.model, read.ids)
-        first, second = stream.logits.topk(2).indices.tolist()
-        added = attribute_logit(stream, first, second).grid(lm.model.config).values
-    except (ValueError, RuntimeError):
-        return None
-    if not added.size or not np.isfinite(np.nansum(added)):
-        return None
-    return int(np.nansum(added, axis=1).argmax())
+    added: dict[int, float] = {}
+    for name, value in added_by_parts(key, read.ids).items():
+        if name.startswith("blocks."):
+            block = int(name.split(".")[1])
+            added[block] = added.get(block, 0.0) + value
+    return max(added, key=added.__getitem__, default=None)
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)

@@ -26,6 +26,7 @@ from gptviz.ui.views.contrasts import (
     needed_head,
     when_it_appeared,
 )
+from gptviz.ui.views.guesses import added_by_parts
 from gptviz.ui.views.loss_texts import (
     PROMPT,
     LossText,
@@ -177,7 +178,7 @@ def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> No
 def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
     """The model without one head, for a page on which nothing is switched off yet: the head that
     its guess needs most. If that takes long to find, the head that its loss needs most; if no loss
-    is known either, the first unit.
+    is known either, the one that adds most to the guess, or else the first unit.
 
     Args:
         subject: the model, without edits, and the prompt.
@@ -190,6 +191,11 @@ def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, floa
         head = min(guesses, key=lambda one: guesses[one][likeliest])
     else:
         heads = {unit: value for unit, value in without.items() if unit.is_head} or without
+        if not heads:
+            added = added_by_parts(subject.key, subject.seen)
+            heads = {
+                unit: added[unit.name] for unit in units if unit.is_head and unit.name in added
+            }
         head = max(heads, key=heads.__getitem__, default=units[0])
     return replace(subject.key, edits=(head.name,))
 
