@@ -57,8 +57,8 @@ class Finding:
 
 @check_numbers
 def scan(lm: LoadedModel, prompt: str) -> tuple[Finding, ...]:
-    """What stands out in a decoder that reads `prompt`, the most telling first; empty if nothing
-    does.
+    """What stands out in a decoder that reads `prompt`; empty if nothing does. What the guess comes
+    from is first, then what heads do on other texts; of both the most telling first.
 
     Every finding is compared with a number of the model itself: a head with the middle one of all
     heads, a part of the guess with the whole, both weighted by how much surer the guess is than one
@@ -80,7 +80,7 @@ def scan(lm: LoadedModel, prompt: str) -> tuple[Finding, ...]:
     return tuple(
         sorted(
             (finding for finding in findings if finding.strength >= LEAST),
-            key=lambda finding: -finding.strength,
+            key=lambda finding: (finding.page == "heads", -finding.strength),
         )
     )
 
@@ -118,8 +118,8 @@ def _kinds_of_heads(lm: LoadedModel) -> Iterator[Finding]:
         head = Unit("attention", int(block), int(index))
         value = float(scores[block, index])
         sentence = (
-            f"{_capital_first(head.title)} {does}: with {percent(value)} of its attention, the middle "
-            f"head with {percent(usual)}."
+            f"Over random tokens that stand twice, {head.title} {does} with {percent(value)} of its "
+            f"attention; half of all heads with {percent(usual)} or less."
         )
         query = (
             ("over", "Repeated random tokens"),
@@ -130,7 +130,9 @@ def _kinds_of_heads(lm: LoadedModel) -> Iterator[Finding]:
 
 
 def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
-    """The two heads that add most to the likeliest token, as far as it is ahead of its rival."""
+    """The two heads or MLPs that add most to the likeliest token, as far as it is ahead of its
+    rival.
+    """
     try:
         stream = stream_at(lm.model, ids)
     except ValueError:  # a part of the model lets no sum through
@@ -139,12 +141,16 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     token = order[0]
     other = rival(lm, prompt, order[0])
     attribution = attribute_logit(stream, token, order[1] if other is None else other)
-    heads = sorted(
-        (part for part in attribution.parts if part.name in attribution.sources),
+    units = sorted(
+        (
+            part
+            for part in attribution.parts
+            if part.name in attribution.sources or part.name.endswith(".mlp")
+        ),
         key=lambda part: -part.value,
     )
-    if heads:
-        usual = float(np.median([part.value for part in heads]))
+    if units:
+        usual = float(np.median([part.value for part in units]))
     else:
         usual = 0.0
     names = " minus ".join(
@@ -155,7 +161,7 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     # How much likelier the likeliest token is than each of equally likely ones, from 0 to 1.
     reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
     certainty = float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
-    for part in heads[:2]:
+    for part in units[:2]:
         if attribution.logit > 0:
             strength = certainty * min(1.0, (part.value - usual) / attribution.logit)
         else:
