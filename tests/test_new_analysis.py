@@ -77,13 +77,13 @@ PAGE = Page(
 
 from gptviz.figures.kit.labelled import picture
 from gptviz.language_model.seen_before import seen_before
-from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.widgets import Try
 from gptviz.ui.widgets.figure import show_figure, theme
 
 
-def bars(subject: Subject) -> Asked[LabelledArray]:
+def bars(subject: Subject) -> AskedAnalysis[LabelledArray]:
     """What was counted, as bars."""
     asked = ask(subject, seen_before, "Counting")
     show_figure(picture(asked.value, theme()), key="repeats", alt="How often each token stood there before.")

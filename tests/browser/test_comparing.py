@@ -31,6 +31,8 @@ def test_rows_are_ticked_by_a_pointer_and_by_keys(browser: Browser, tmp_path: Pa
         page = visit.open("runs", chosen="first", model="second")
         names = page.locator(".legendtext")
         expect(names).to_have_text(["first"])
+        page.get_by_role("heading", name="The curves").scroll_into_view_if_needed()
+        page.get_by_test_id("stDataFrame").first.scroll_into_view_if_needed()
         place = box_of(page.get_by_test_id("stDataFrame").first)
         chart = box_of(page.get_by_role("figure", name=re.compile("Validation loss")))
         assert chart["y"] + 150 <= 720, "what a tick changes is in sight"

@@ -43,5 +43,5 @@ PAGE = Page(
             "goes on from there; **1** to **9** take another token in its place",
         ),
     ),
-    opens_on="sentences",
+    opens_on="bpe",
 )

@@ -187,7 +187,9 @@ def explain_wrong_kind(name: str, kind: ModelKind) -> None:
 
 
 def _open_model(name: str) -> None:
+    """Open a model; if it is the page's own, as if none had been chosen."""
     st.session_state["model"] = name
+    st.session_state[frame.HAS_CHOSEN] = False
 
 
 def default_prompt(kind: Kind, card: Card) -> str:
