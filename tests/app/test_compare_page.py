@@ -125,9 +125,7 @@ def test_a_link_reopens_both_sides(trained: Path, tiny_model: TinyModel) -> None
     )
     assert not at.warning
     assert "A: tiny after 1 step · B: other, 1 edit" in says(at).replace("**", "")
-    assert "They differ in the model and the step of training and the edits and the prompt" in says(
-        at
-    )
+    assert "They differ in the model, the step of training, the edits and the prompt" in says(at)
 
 
 def test_the_same_model_with_the_same_text_has_no_difference_at_all(trained: Path) -> None:

@@ -43,6 +43,12 @@ def format_signed(value: float, places: int | None = None) -> str:
     return _not_finite(value) or format(value, f"+.{places}f").replace("-", "−")
 
 
+def join_words(words: Sequence[str]) -> str:
+    """The words as they stand in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def format_count(number: int, name: str, several: str = "") -> str:
     """A number of things: "1 block", "2 blocks"; `several` is what more of them are called where an
     s is not enough.

@@ -16,6 +16,7 @@ from gptviz.figures.kit.format import (
     format_fixed,
     format_small,
     in_words,
+    join_words,
     moment,
     percent,
     power,
@@ -131,3 +132,11 @@ def test_what_would_be_rounded_to_nothing_is_a_power_of_ten() -> None:
         "0.0001",
         "1.7500",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")],
+)
+def test_words_are_joined_as_in_a_sentence(words: list[str], said: str) -> None:
+    assert join_words(words) == said

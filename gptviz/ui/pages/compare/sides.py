@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import streamlit as st
 
-from gptviz.figures.kit.format import format_count
+from gptviz.figures.kit.format import format_count, join_words
 from gptviz.interp import compare
 from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
@@ -273,7 +273,7 @@ def describe_sides(sides: Sides) -> str:
         )
         if first != second
     ]
-    what = " and ".join(differ) or "what is read of the prompt"
+    what = join_words(differ or ["what is read of the prompt"])
     said = f"**A**: {_name_side(a)} · **B**: {_name_side(b)}. They differ in {what}."
     if a.prompt == b.prompt:
         return said

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from gptviz.figures.kit.format import power
+from gptviz.figures.kit.format import join_words, power
 from gptviz.figures.reading.depth import Decades, by_depth, close_up, decades
 from gptviz.interp.reading import gradients
 from gptviz.labelled_array import Axis, LabelledArray
@@ -169,7 +169,7 @@ def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
     if controls.select("Scale", SCALES, key="scale", default=usual, help=hint, **look) == ALL:
         return decades(sizes), ""
     quoted = [f"“{name}”" for name in leaving]
-    names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)
+    names = join_words(quoted)
     run = f"lines {names} run" if len(quoted) > 1 else f"line {names} runs"
     return (
         span,

@@ -11,7 +11,7 @@ from itertools import groupby
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import brief, format_count
+from gptviz.figures.kit.format import brief, format_count, join_words
 from gptviz.figures.training import over_training as figures
 from gptviz.interp.over_training.history import Halfway, History, in_order
 from gptviz.interp.over_training.measures import (
@@ -432,12 +432,12 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
     else:
         when = "changed"
     say_answer(
-        f"{' and '.join(first)} {when}: half of it was done between step {before:,} and step "
+        f"{join_words(first)} {when}: half of it was done between step {before:,} and step "
         f"{after:,}."
     )
     if len(groups) > 1:
         later = "; ".join(
-            f"{' and '.join(names)} between step {before:,} and step {after:,}"
+            f"{join_words(names)} between step {before:,} and step {after:,}"
             for (before, after), names in groups[1:]
         )
         st.markdown(f"Then {later}.")
