@@ -20,6 +20,7 @@ from gptviz.ui.pages.open_model.here import (
     opened_before,
     progress,
     read_more,
+    say_what_opens,
     summaries,
 )
 from gptviz.ui.shell.close import close
@@ -43,13 +44,14 @@ def going_on() -> None:
         note_the_end()
 
 
-models_that_ship()
+say_what_opens()
 real_model.offer()
 given = source.field()
 going_on()
 if given:
     source.look_at(given)
 
+models_that_ship()
 st.header("On this machine", anchor=False)
 st.caption(free_memory())
 read, of = read_more(models_here())

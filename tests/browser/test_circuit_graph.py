@@ -136,11 +136,11 @@ def test_the_number_of_a_box_says_what_it_is_a_part_of(mounted: Mount, found: Ci
     given = found.given[next(one for one in found.nodes if one.name == PREVIOUS)]
     expect(node(view, found, PREVIOUS)).to_contain_text(f"+{given:#.3g} of t7 − t4")
     expect(view.page.locator(".legend")).to_contain_text(
-        f"gives of t7 − t4, {found.total:#.3g} in all"
+        f"how much of t7 − t4 ({found.total:#.3g}) passes through it"
     )
     narrow = mounted("circuit_graph", packed(replace(found, against=4)), width=390)
     expect(node(narrow, found, PREVIOUS)).to_have_text(re.compile(rf"^head 1\+{given:#.3g}[VKQ]*$"))
-    expect(narrow.page.locator(".legend")).to_contain_text("gives of t7 − t4")
+    expect(narrow.page.locator(".legend")).to_contain_text("how much of t7 − t4")
 
 
 def test_pins_stay_in_front_and_in_the_address(mounted: Mount, found: Circuit) -> None:

@@ -4,6 +4,7 @@ click.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,9 @@ def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit
     assert {"shakespeare", "sentences", "ladder-8"} <= set(names)
     bottom = whole.evaluate("one => one.getBoundingClientRect().bottom")
     assert (
-        page.locator(".svg-container").first.evaluate("one => one.getBoundingClientRect().top")
+        page.get_by_role("figure", name=re.compile("Validation loss")).evaluate(
+            "one => one.getBoundingClientRect().top"
+        )
         >= bottom
     )
     check_sheet(page)

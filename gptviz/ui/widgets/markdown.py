@@ -28,11 +28,11 @@ def in_quotes(text: str) -> str:
     return f"“{escape_markdown(text)}”"
 
 
-def say_answer(sentence: str, help: str | None = None) -> None:
-    """The sentence, as Markdown, that answers the title of a page: in bold, above the picture. The
-    words of the field in it are explained beside it, after `help`.
+def say_answer(sentence: str, then: str = "", *, help: str | None = None) -> None:
+    """The sentence, as Markdown, that answers the title of a page: in bold, above the picture, with
+    what there is to say `then`. The words of the field in both are explained beside it, after
+    `help`.
     """
-    explained = [f"**{word}**: {MEANINGS[word]}" for word in words_in(sentence)]
-    st.markdown(
-        f"**{sentence}**", help="\n\n".join([*([help] if help else []), *explained]) or None
-    )
+    explained = [f"**{word}**: {MEANINGS[word]}" for word in words_in(f"{sentence} {then}")]
+    about = "\n\n".join([*([help] if help else []), *explained])
+    st.markdown(f"**{sentence}** {then}".rstrip(), help=about or None)

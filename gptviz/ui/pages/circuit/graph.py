@@ -168,18 +168,20 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """The graph in a sentence, and where it explains little, the way to the page that does not need
     a graph.
     """
-    if len(data.main_path) > 1:
-        say_answer(f"Most is passed on by this path: {_path(subject, data)}.")
     boxes = format_count(len(data.nodes), "box", "boxes")
     lines = format_count(len(data.edges), "line")
     if data.reached:
         much = f"**{percent(data.share)}**"
     else:
         much = f"only **{percent(data.share)}**"
-    st.markdown(
+    traced = (
         f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} "
         f"({brief(data.total)}) back to the tokens."
     )
+    if len(data.main_path) > 1:
+        say_answer(f"Most is passed on by this path: {_path(subject, data)}.", traced)
+    else:
+        st.markdown(traced)
     if data.share < LITTLE_EXPLAINED:
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             st.caption(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from inspect import signature
 from typing import Any, TypeVar, cast
 
@@ -37,8 +38,8 @@ STEP = "b_step"
 PROMPT = "b_prompt"
 EDITS = "b_edits"
 LONGEST_EDITS = 2_000
-# The characters that are quoted of the end of a prompt.
-MOST_QUOTED = 120
+# The characters that are quoted at most of what differs in a prompt.
+MOST_QUOTED = 30
 
 Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
 Result = TypeVar("Result")
@@ -275,10 +276,15 @@ def describe_sides(sides: Sides) -> str:
     ]
     what = join_words(differ or ["what is read of the prompt"])
     said = f"**A**: {_name_side(a)} · **B**: {_name_side(b)}. They differ in {what}."
-    if a.prompt == b.prompt:
-        return said
-    cut = "…" if len(b.prompt) > MOST_QUOTED else ""
-    return f"{said} B reads {in_quotes(cut + b.prompt[-MOST_QUOTED:])}."
+    words = a.prompt.split()
+    others = b.prompt.split()
+    for tag, start, stop, begin, end in SequenceMatcher(None, words, others).get_opcodes():
+        if tag == "replace":
+            one = " ".join(words[start:stop])[:MOST_QUOTED]
+            other = " ".join(others[begin:end])[:MOST_QUOTED]
+            said += f" B reads {in_quotes(other)} where A reads {in_quotes(one)}."
+            break
+    return said
 
 
 def code(sides: Sides, call: str, *, of_models: bool = False) -> str:

@@ -220,7 +220,6 @@ def _errors_shown(errors: list[MatrixError]) -> None:
         f"Of the matrices {escape_markdown(most.name)} loses most: its error is "
         f"{percent(most.relative)}."
     )
-    st.markdown(said)
     if (table := computed.by_block(errors)) is not None and len(errors) > 1:
         show_figure(
             matrix_errors(table, theme()),
@@ -228,7 +227,7 @@ def _errors_shown(errors: list[MatrixError]) -> None:
             alt=f"The error of each matrix of each block. {said}",
         )
     st.caption(
-        f"Its number farthest from 0 is {most.farthest:.3g} times its root mean square, and "
+        f"{said} Its number farthest from 0 is {most.farthest:.3g} times its root mean square, and "
         f"{outliers} of its numbers are "
         f"outliers (beyond {computed.OUTLIER:.0f} times)."
     )

@@ -125,13 +125,11 @@ def say_guess(subject: Subject, position: int) -> None:
     top = int(usual.argmax())
     say_answer(
         f"The likeliest token is {in_quotes(tokenizer.label(top))}, with "
-        f"{percent(float(usual[top]))}."
-    )
-    st.markdown(
+        f"{percent(float(usual[top]))}.",
         f"At temperature "
         f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has "
         f"{percent(float(flat[top]))}: "
-        "move the temperature, and watch the bars."
+        "move the temperature, and watch the bars.",
     )
     say_how_written(subject.lm.task)
 

@@ -205,20 +205,28 @@ def _change_time(path: Path) -> int:
         return 0
 
 
-def models_that_ship() -> None:
-    """How many models open with one click, and a link to each that came with gptviz."""
-    shipped = [name for name, folder in checkpoints.folders().items() if not is_own(folder)]
-    came = f"{format_count(len(shipped), 'model')} that came with gptviz"
+def _shipped() -> list[str]:
+    """The names of the models that came with gptviz."""
+    return [name for name, folder in checkpoints.folders().items() if not is_own(folder)]
+
+
+def say_what_opens() -> None:
+    """How many models open with one click."""
+    came = f"{format_count(len(_shipped()), 'model')} that came with gptviz"
     if found := models_here():
         others = f", and {format_count(len(found), 'model')} found on this machine"
     else:
         others = ""
     say_answer(f"One click opens {came}{others}.")
+
+
+def models_that_ship() -> None:
+    """A link to each model that came with gptviz."""
     with (
-        st.expander("Those that came with gptviz", icon=":material/inventory_2:"),
+        st.expander("Models that came with gptviz", icon=":material/inventory_2:"),
         st.container(horizontal=True, gap="small"),
     ):
-        for name in shipped:
+        for name in _shipped():
             frame.link(HOME, escape_markdown(name), query={"model": name})
 
 

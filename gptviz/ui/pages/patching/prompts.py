@@ -251,7 +251,8 @@ def answers(
 
 
 STYLE = """<style>
-.both { display: flex; flex-wrap: wrap; gap: 0.5rem 0.15rem; font-family: monospace; font-size: 0.9rem; direction: ltr; }
+.both { display: flex; flex-wrap: wrap; gap: 0.5rem 0.15rem; font-family: monospace; font-size: 0.85rem; direction: ltr; }
+[data-testid="stElementContainer"]:has(.both) { margin-block: -1rem; }
 .both > span { display: inline-grid; justify-items: center; gap: 0.15rem; }
 .both bdi { background: rgba(128, 128, 128, 0.14); border-radius: 3px; padding: 0 0.2rem; min-width: 1ch; text-align: center;
   white-space: pre; }

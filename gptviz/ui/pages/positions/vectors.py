@@ -95,9 +95,9 @@ def say_headline(key: ModelKey, own: str, block: int, stack: str) -> None:
     if not positions.has_vectors(own):
         say_answer(
             "This model knows how far back a token stands: each head takes the more from a score, "
-            "the farther away the token is."
+            "the farther away the token is.",
+            f"{kind}.",
         )
-        st.markdown(f"{kind}.")
         return
     near, far = positions.nearness(ask_map(key, own, block, stack).value)
     if math.isnan(near):
@@ -114,10 +114,10 @@ def say_headline(key: ModelKey, own: str, block: int, stack: str) -> None:
         )
     else:
         answer = f"Neighbouring {what} look hardly more alike to this model than those far apart."
-    say_answer(answer)
-    st.markdown(
+    say_answer(
+        answer,
         f"{kind}. The cosine (1: the same direction, 0: nothing in common) of neighbouring {what} "
-        f"is {format_fixed(near)} on average, of those half the length apart {format_fixed(far)}."
+        f"is {format_fixed(near)} on average, of those half the length apart {format_fixed(far)}.",
     )
 
 
