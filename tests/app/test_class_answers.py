@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.lessons import votes
 from gptviz.machine import hosting
-from gptviz.ui.shell.around import lesson
+from gptviz.ui.shell.around import lesson, present
 from tests.app.opening import opened, press, says
 
 # A step with one question and its options.
@@ -68,3 +68,30 @@ def test_without_a_class_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> 
     at = answer(opened("app.py", **STEP), 0)
     assert lesson.RULE not in says(at)
     assert not votes._ballots
+
+
+def test_who_sits_at_the_server_teaches_a_lesson_from_its_card(
+    visit: Callable[[str | None], AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(present, "link_to", asked.append)
+    visit("a")
+    opened("pages/lessons.py")
+    assert not asked, "a guest has no such button"
+    visit(None)
+    opened("pages/lessons.py")
+    assert len(asked) == len(lesson.lessons().lessons)
+    assert asked[0].startswith("./tokens?")
+    assert "lesson=01-tokens" in asked[0]
+
+
+def test_a_relative_address_is_shown_as_a_class_can_open_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = list[str | None]()
+    monkeypatch.setattr(present, "_show_link", shown.append)
+    monkeypatch.setattr(present, "_base", lambda: "http://class.example/lessons?model=bpe")
+    present.link_to("tokens?lesson=01-tokens")
+    monkeypatch.setattr(present, "_base", lambda: None)
+    present.link_to("tokens?lesson=01-tokens")
+    assert shown == ["http://class.example/tokens?lesson=01-tokens", None]

@@ -9,10 +9,12 @@ import streamlit as st
 from gptviz.figures.kit.format import format_count
 from gptviz.lessons.lesson import LEVELS, Lesson
 from gptviz.lessons.library import PERIOD, own_folder
+from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints
 from gptviz.ui.menu import PAGES
 from gptviz.ui.records.lessons import PAGE
 from gptviz.ui.shell.around import lesson as shell
+from gptviz.ui.shell.around import present
 from gptviz.ui.shell.around.take_home import take_lesson_home
 from gptviz.ui.widgets import escape_markdown
 from gptviz.ui.widgets.details import folded_part
@@ -99,7 +101,10 @@ def show() -> None:
                 if begun.done:
                     st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
                 if lesson.model in models:
-                    take_lesson_home(lesson.name, key=f"take home {lesson.name}")
+                    with st.container(horizontal=True):
+                        take_lesson_home(lesson.name, key=f"take home {lesson.name}")
+                        if hosting().lan and not hosting().read_only:
+                            _teach(begun.address, lesson.name)
                 else:
                     st.caption(
                         f"The model {escape_markdown(lesson.model)} is not on this machine: this lesson "
@@ -111,6 +116,23 @@ def show() -> None:
         fold.markdown(HOW)
         fold.code(EXAMPLE, language="markdown")
         fold.caption(f"Your lessons are read from the folder {escape_markdown(str(own_folder()))}.")
+
+
+def _teach(address: str, name: str) -> None:
+    """A button with the address of a lesson for the phones of a class, and the lesson in large
+    type for who teaches.
+    """
+    with st.popover(
+        "Teach",
+        icon=":material/groups:",
+        key=f"teach {name}",
+        help="The address of this lesson for a class, as a QR code.",
+    ):
+        present.link_to(address)
+        large = escape(f"{address}&{present.PRESENT}={present.LARGE}")
+        st.html(
+            f'<a class="lesson-begin" target="_self" href="{large}">Open it here, in large type</a>'
+        )
 
 
 def _begin(number: int, lesson: Lesson) -> str:

@@ -4,7 +4,7 @@ QR code.
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import segno
 import streamlit as st
@@ -94,7 +94,15 @@ def controls() -> None:
 def link() -> None:
     """The link to this screen, to be opened by a phone's camera."""
     st.markdown("**Link**")
-    link = _address()
+    _show_link(_address())
+
+
+def link_to(address: str) -> None:
+    """The link to what an address names that is relative to this page, in the same way."""
+    _show_link(urljoin(base, address) if (base := _base()) else None)
+
+
+def _show_link(link: str | None) -> None:
     if link is None or len(link) > LONGEST_LINK:
         st.caption("What is on screen has no link that a QR code could hold.")
         return
@@ -117,15 +125,23 @@ def link() -> None:
 
 def _address() -> str | None:
     """The address of this screen, without the state of the presentation; None without a browser."""
-    base = st.context.url
-    if not base:
+    base = _base()
+    if base is None:
         return None
-    parts = urlsplit(base)
-    if hosting().lan and parts.hostname in HERE and (address := own_address()) is not None:
-        base = parts._replace(netloc=f"{address}:{parts.port}" if parts.port else address).geturl()
     query = [
         (key, value)
         for key, value in parse_qsl(on_screen.query(), keep_blank_values=True)
         if key != PRESENT
     ]
     return addresses.link(base.partition("?")[0], query)
+
+
+def _base() -> str | None:
+    """The address of this page, as a class in one network can open it; None without a browser."""
+    base = st.context.url
+    if not base:
+        return None
+    parts = urlsplit(base)
+    if hosting().lan and parts.hostname in HERE and (address := own_address()) is not None:
+        return parts._replace(netloc=f"{address}:{parts.port}" if parts.port else address).geturl()
+    return base
