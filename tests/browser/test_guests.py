@@ -115,8 +115,8 @@ def test_tabs_and_reloads_of_a_browser_have_one_voice(
     teacher = answer(browser.new_context(), class_server.url, "100 %")
     expect(teacher.get_by_text("In all 2.")).to_be_visible()
     teacher.get_by_role("button", name="Show the result").click()
-    expect(teacher.get_by_text("“100 %” 1")).to_be_visible()
-    expect(teacher.get_by_text("“50 %” 1")).to_be_visible()
+    for option in ("100 %", "50 %"):
+        expect(teacher.get_by_role("row", name=f"{option} 1", exact=True)).to_be_visible()
     late = answer(pupils[1], way, "100 %")
     expect(late.get_by_text("The result is shown already")).to_be_visible()
     for each in (*pupils, teacher.context):
