@@ -179,7 +179,7 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         f"({brief(data.total)}) back to the tokens."
     )
     if len(data.main_path) > 1:
-        say_answer(f"Most is passed on by this path: {_path(subject, data)}.", traced)
+        say_answer(f"The largest lines lead along this path: {_path(subject, data)}.", traced)
     else:
         st.markdown(traced)
     if data.share < LITTLE_EXPLAINED:

@@ -182,7 +182,7 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
         cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
     guess = before_after.ask_guess_move(subject, shown, before)
     say_answer(
-        f"The model takes {in_bytes(size.kept)} instead of {in_bytes(size.float32)}, and "
+        f"The model takes {in_bytes(size.kept)}, in float32 {in_bytes(size.float32)}, and "
         f"{guess.sentence}."
     )
     left, right = st.columns([6, 5], gap="medium")

@@ -127,11 +127,11 @@ def which_learned_best(rungs: Sequence[Rung]) -> str:
     values = losses(rungs).values.astype(float)
     best = int(values.argmin())
     if best == 0:
-        return f"{rungs[0].label[0].upper()}{rungs[0].label[1:]} learned best: no part lowers its loss."
+        return f"{rungs[0].label[0].upper()}{rungs[0].label[1:]} learned best: no later rung has a lower loss."
     largest = int(np.diff(values).argmin()) + 1
     change = values[largest] - values[largest - 1]
     return (
-        f"{rungs[best].entry.name} learned best: its loss is {values[best]:.3f} nats a token, that "
+        f"Of the ladder {rungs[best].entry.name} learned best: its loss is {values[best]:.3f} nats a token, that "
         f"of {rungs[0].label} {values[0]:.3f}. What lowered it most: "
         f"{rungs[largest].part} ({format_signed(change, 3)})."
     )

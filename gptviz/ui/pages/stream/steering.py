@@ -96,7 +96,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         st.info(f"{escape_markdown(subject.key.name)}: {escape_markdown(reason_of(error))}.")
         return None, None
     name = in_quotes(found.name.rpartition("-")[0] or found.name)
-    say_answer(f"The direction {name}: {escape_markdown(steered.value.said)}{broken}{said}")
+    say_answer(f"Direction {name}. {escape_markdown(steered.value.said)}{broken}{said}")
     _pictures(found, steered.value)
     hint = (
         "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes no "
