@@ -60,6 +60,12 @@ def test_a_hand_built_induction_circuit_is_found_whole_and_nothing_else(
     assert texts is not None or found.total == pytest.approx(LOUD)
 
 
+def test_the_main_path_of_the_hand_built_circuit_is_the_token_that_its_head_copies() -> None:
+    found = circuit(induction_circuit(), TEXT, LAST)
+    path = ["embed@2", "blocks.1.attention.head.2@7", "logit@7"]
+    assert [node.name for node in found.main_path] == path
+
+
 @tried(6, 25, families(n_encoder_layer=0))
 def test_one_pass_through_the_model_gives_means_the_likeliest_token_and_the_circuit(
     config: Config,

@@ -131,7 +131,7 @@ def which_learned_best(rungs: Sequence[Rung]) -> str:
     largest = int(np.diff(values).argmin()) + 1
     change = values[largest] - values[largest - 1]
     return (
-        f"Of the ladder {rungs[best].entry.name} learned best: its loss is {values[best]:.3f} nats a token, that "
+        f"Of the ladder, {rungs[best].entry.name} learned best: its loss is {values[best]:.3f} nats a token, that "
         f"of {rungs[0].label} {values[0]:.3f}. What lowered it most: "
         f"{rungs[largest].part} ({format_signed(change, 3)})."
     )
