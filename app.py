@@ -21,9 +21,10 @@ lesson.link_first()
 glance = home.glance(subject.key, subject.seen)
 if subject.kind.continues:
     home.say_guess(glance.guesses)
+above = st.container(horizontal=True, vertical_alignment="center", gap="small", key="first-finding")
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 home.link_to_own_page(subject)
-home.what_to_look_at(subject)
+home.what_to_look_at(subject, above)
 real_model.offer()
 next_step()
 

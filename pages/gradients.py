@@ -20,14 +20,14 @@ hint = (
     "Gradients: the way back through many blocks, in fresh models. One step: a model of yours "
     "learns from a text."
 )
-view = controls.select(
-    "View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed"
-)
+first, *others = st.columns([5, 7, 7, 3], gap="medium", vertical_alignment="bottom")
+with first:
+    view = controls.select("View", VIEWS, key="view", help=hint, segmented=True)
 if view == STEP:
     close(PAGE, *one_step.show(), view)
     st.stop()
 controls.notices_in(st.container())
-chosen, every = by_block.setup()
+chosen, every = by_block.setup(others)
 cores.share()  # no model is opened here, which would do it
 result = by_block.table(**chosen)
 sizes = by_block.drawn_lines(result, every=every)

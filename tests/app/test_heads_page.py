@@ -215,10 +215,7 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
     at = page(model="sentences")
     lm = gptviz.load("sentences")
     task = Sentences()
-    assert (
-        next(one.value for one in at.get("segmented_control") if one.label == "Heads read")
-        == HELD_OUT
-    )
+    assert at.selectbox(key="over").value == HELD_OUT
     frame = at.dataframe[0].value
     rises = frame.set_index("head")["Loss without it"]
     assert list(rises) == sorted(rises, reverse=True)
@@ -321,9 +318,7 @@ def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of
         np.testing.assert_allclose(grid(at, "heads grid")[0], expected, atol=1e-5)
         assert "over the prompt" in says(at), "the pattern"
     tiny_model("own")
-    assert (
-        PASSAGES not in opened("pages/heads.py", model="own").segmented_control(key="over").options
-    )
+    assert PASSAGES not in opened("pages/heads.py", model="own").selectbox(key="over").options
 
 
 def test_the_texts_where_a_head_does_most_are_shown_with_its_tokens(circuit: str) -> None:

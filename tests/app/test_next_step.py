@@ -5,6 +5,7 @@ each.
 from __future__ import annotations
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from gptviz.machine.files import home
 from gptviz.model.kinds import MODEL_KINDS, Kind
@@ -100,18 +101,20 @@ def test_the_rungs_between_the_ends_of_the_ladder_are_one_entry_that_unfolds() -
     )
 
 
-def test_the_line_about_the_model_stands_below_its_name(tiny_model: TinyModel) -> None:
+def test_the_list_of_models_says_what_the_one_on_screen_is(tiny_model: TinyModel) -> None:
+    def hint(at: AppTest) -> str:
+        """The hint of the button that opens the list."""
+        return next(
+            one.proto.popover.help for one in at.get("popover") if one.proto.popover.label == "All"
+        )
+
     folder = tiny_model(
         "mine", text=frame.DEFAULT_PROMPT, card={"preset": "generator", "corpus": "my <b>text</b>"}
     )
     at = opened("pages/positions.py", model="mine")
-    assert escape_markdown(model_list.line_about(folder)) in [
-        caption.value for caption in at.caption
-    ]
+    assert escape_markdown(model_list.line_about(folder)) in hint(at)
     at.selectbox(key="model").set_value("shakespeare").run()
-    assert escape_markdown(PLANS["shakespeare"].sentence) in [
-        caption.value for caption in at.caption
-    ]
+    assert escape_markdown(PLANS["shakespeare"].sentence) in hint(at)
 
 
 def test_the_step_passes_over_a_page_about_parts_that_the_model_lacks() -> None:

@@ -159,6 +159,40 @@ def test_beside_a_lesson_no_choice_and_no_word_of_a_chart_is_cut(learner: Visit,
         ] == [], number
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["laptop", "phone"])
+@pytest.mark.parametrize("name", ["01-tokens", "06-positions", "11-reading-and-writing"])
+def test_who_answers_sees_the_whole_question_its_button_and_what_is_said_of_the_answer(
+    learner: Visit, name: str, size: tuple[int, int]
+) -> None:
+    lesson = LESSONS[name]
+    number, step = next(
+        (number, step)
+        for number, step in enumerate(lesson.steps, 1)
+        if step.page and any(one.kind in ("choice", "number") for one in step.questions)
+    )
+    assert step.page
+    asked = [one.kind in ("choice", "number") for one in step.questions].index(True)
+    learner.page.set_viewport_size({"width": size[0], "height": size[1]})
+    address = {"model": lesson.model, **step.page.query, "lesson": name, "lesson_step": number}
+    page = learner.go("" if step.page.page == "home" else step.page.page, **address)
+    learner.drawn()
+    question = page.locator(f".st-key-question-{asked}")
+    check = question.get_by_role("button", name="Check")
+    question.locator("input").first.focus()
+    expect(check).to_be_in_viewport(ratio=1)
+    if step.questions[asked].kind == "choice":
+        question.locator("label").nth(1).click()
+    else:
+        question.locator("input").fill("98765")
+        page.keyboard.press("Enter")
+    learner.settle()
+    check.click()
+    expect(question.get_by_test_id("stAlert")).to_be_in_viewport(ratio=0.99)
+    if size[0] < 640:
+        box = box_of(page.get_by_test_id("stMain"))
+        assert box["height"] >= size[1] / 2 - 1, "its picture has half of the screen meanwhile"
+
+
 def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in_use(
     browser: Browser, server: Server
 ) -> None:

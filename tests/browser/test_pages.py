@@ -164,6 +164,11 @@ def test_a_page_opens_in_its_frame_its_picture_high_on_the_page_its_words_apart_
         top = page.evaluate(TOP, what)
     assert top is not None
     assert top <= 0.42 * 800
+    # what every page has above its own first control, from the first line of its title
+    if record.has_model:
+        bar = box_of(page.locator(".st-key-about-the-model"))
+        title = box_of(page.get_by_role("heading", level=1))
+        assert bar["y"] + bar["height"] - title["y"] <= 128
     if has_charts:
         assert page.evaluate(FAULTS) == []
     page.set_viewport_size(PHONE)

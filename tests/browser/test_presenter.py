@@ -82,7 +82,8 @@ def test_a_page_in_front_of_a_class_has_no_scroll_bar_but_its_own(
 def test_view_only_shows_no_control_of_the_page_and_none_of_its_views(standing: Visit) -> None:
     of_views = ".root > .bar, .order, .tools > .tool, .drawing > .tool, select"
     of_page = (
-        ".st-key-side-b, [data-testid=stWidgetLabel], input, textarea, "
+        ".st-key-side-b, [data-testid=stWidgetLabel], input, textarea, .st-key-suggestions, "
+        ".st-key-step, [data-testid=stExpander], .st-key-next-step, [data-testid=stButton], "
         "[data-testid=stPopover]:not(.st-key-page-tools *)"
     )
     controls = f":is([data-testid=stMain] :is({of_views}, {of_page}))"

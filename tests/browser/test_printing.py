@@ -8,12 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
+from gptviz.lessons.library import SHIPPED, library
 from gptviz.takehome.page import read_page
 from gptviz.takehome.page_file import as_html
 from gptviz.ui.views.one_unit import MOST_ROWS
-from tests.browser.machinery import PATIENCE, Visit
+from tests.browser.machinery import PATIENCE, Visit, box_of
 
 pytestmark = pytest.mark.browser
 
@@ -102,6 +103,27 @@ def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(
     assert prompt.evaluate(
         "one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight"
     )
+
+
+def test_a_step_of_a_lesson_is_printed_with_its_text_its_question_and_its_page(
+    visit: Visit,
+) -> None:
+    visit.page.add_init_script(UNHEARD)
+    visit.page.set_viewport_size({"width": 1280, "height": 800})
+    page = visit.open("positions", model="ladder-8", lesson="06-positions", lesson_step=1)
+    visit.drawn()
+    print_on_a4(page)
+    check_sheet(page)
+    step = library(SHIPPED).lessons["06-positions"].steps[0]
+    title = page.get_by_role("heading", name=step.title)
+    question = page.locator(".st-key-question-0")
+    expect(title).to_be_visible()
+    expect(question).to_be_visible()
+    main = box_of(page.get_by_test_id("stMain"))
+    lesson = box_of(page.locator(".st-key-lesson"))
+    assert lesson["width"] > SHEET * 0.8
+    assert lesson["y"] + lesson["height"] <= main["y"] + 1, "above its page, whole"
+    expect(page.get_by_role("link", name="Next", exact=True)).not_to_be_visible()
 
 
 def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit) -> None:

@@ -27,7 +27,7 @@ def payload(*, done: str = "", step: str | None = None, presents: bool = False) 
     """The bytes that the browser gets. Arguments as of `page_helpers`."""
     asked: dict[str, dict[str, str]] = {name: {} for name in ALWAYS} | {"ticks": {"done": done}}
     if step is not None:
-        asked["sight"] = {"step": step}
+        asked |= {"sight": {"step": step}, "question": {}}
     if presents:
         asked["speaker"] = {}
     return pack({"asked": asked})
@@ -44,7 +44,7 @@ def page_helpers(
             what has the classes `lesson-tick` and `done-NAME` from then on.
         step: the name of the step of a lesson that is open, if any is. With another one the page
             scrolls if its first large view lies below the window; a visitor who scrolls or types is
-            left alone.
+            left alone. A question that is answered comes into sight as a whole.
         presents: whether the page listens to a speaker's keys: Page Down and Page Up lead to the
             next step and back, L is a spot.
     """

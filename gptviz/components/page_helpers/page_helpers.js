@@ -11,6 +11,7 @@ import { pageAddress } from "./page_address.js";
 import { paper } from "./paper.js";
 import { popoverKeys } from "./popover_keys.js";
 import { presenter } from "./presenter.js";
+import { questionInSight } from "./question_in_sight.js";
 import { StepInSight } from "./step_in_sight.js";
 
 /** @typedef {{ show: (asked: any) => void } | void} Helper what it does with what it is asked for; most only begin */
@@ -23,6 +24,7 @@ const HELPERS = {
   ticks: lessonTicks,
   speaker: presenter,
   sight: (_, signal) => new StepInSight(signal),
+  question: questionInSight,
   address: pageAddress,
   clipboard,
   paper,

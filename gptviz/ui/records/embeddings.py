@@ -13,10 +13,8 @@ PAGE = Page(
     place=10,
     question="Which tokens look alike to the model?",
     caption=(
-        "Each token is a point, placed by its vector (its list of numbers). Thin rings mark the "
-        "tokens of the prompt. Lines "
-        "lead to the chosen token's true nearest neighbours: where a line is long, the picture "
-        "has pulled neighbours apart."
+        "Each token is a point, placed by its vector, a list of numbers. Rings mark the "
+        "prompt's tokens, lines the chosen token's true neighbours, however far apart."
     ),
     sentence="The map of all tokens, as the model knows them.",
     step="Inside the model a token first becomes a vector: see which tokens lie close together.",

@@ -14,10 +14,8 @@ PAGE = Page(
     place=40,
     question="Does the gradient reach the first block?",
     caption=(
-        "The gradient says how to lower the loss. It starts behind the last block and must pass "
-        "every block on its way to "
-        "the first: in fresh models that differ only in how a block joins the stream, or back to "
-        "one weight of a trained one."
+        "The gradient says how to lower the loss. It passes every block from the last to the "
+        "first: in fresh models, or back to one weight of a trained one."
     ),
     sentence="How much of the gradient reaches the first block; and one step of learning, from the "
     "loss back to one weight.",

@@ -10,9 +10,8 @@ PAGE = Page(
     place=10,
     question="What would the model guess if it stopped here?",
     caption=(
-        "Each row is a layer, from the embedding down to the last; each column a token that was "
-        "read. In a cell: the next "
-        "token that the model would guess if the stream went straight to its output from there."
+        "Each row is a layer, each column a token that was read. In a cell: the next token that "
+        "the model would guess if its output came right after that layer."
     ),
     sentence="What the model would guess if it stopped after any of its layers.",
     step="A guess is not made at once: see it come about, layer by layer.",

@@ -15,9 +15,8 @@ PAGE = Page(
     place=25,
     question="What does the model read instead of letters?",
     caption=(
-        "Each box is a token, with its number in the vocabulary below it: that number is all that "
-        "the model reads. Colour and "
-        "line say whether it is a whole word or a part of one."
+        "Each box is a token, with its number in the vocabulary: all that the model reads. "
+        "Colour and line say whether it is a whole word or a part of one."
     ),
     sentence="A text as tokens: how it is cut, what languages cost, and how the pieces are "
     "learned.",

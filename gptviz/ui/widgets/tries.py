@@ -58,7 +58,7 @@ class _Taken:
 
 def place_tries() -> None:
     """Let the suggestions of the page stand here, which are computed after what they are about."""
-    st.session_state[_PLACE] = st.container()
+    st.session_state[_PLACE] = st.container(key="place-of-suggestions")
 
 
 def try_this(offers: Sequence[Try]) -> None:

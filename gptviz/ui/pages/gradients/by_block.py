@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.figures.kit.format import join_words, power
 from gptviz.figures.reading.depth import Decades, by_depth, close_up, decades
@@ -38,11 +40,12 @@ DEFAULTS: dict[str, Any] = {
 table = jobs.data("Building the models", max_entries=64)(gradients.compare_untrained)
 
 
-def setup() -> tuple[dict[str, Any], bool]:
-    """A row of controls, the rarer ones folded: what `gptviz.interp.reading.gradients.compare_untrained` is
-    asked for, and whether there is a line for every kind of connection.
+def setup(places: Sequence[DeltaGenerator]) -> tuple[dict[str, Any], bool]:
+    """Three controls in three places, the rarer ones folded in the last: what
+    `gptviz.interp.reading.gradients.compare_untrained` is asked for, and whether there is a line
+    for every kind of connection.
     """
-    left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
+    left, middle, more = places
     with left:
         depth = controls.whole_number(
             "Depth (blocks)",
@@ -64,7 +67,7 @@ def setup() -> tuple[dict[str, Any], bool]:
                 "with 0.02, as GPT-2 did."
             ),
         )
-    with right:
+    with more, st.popover("More"):
         width = controls.notch(
             "Width",
             WIDTHS,
@@ -73,7 +76,6 @@ def setup() -> tuple[dict[str, Any], bool]:
             help="How many numbers a token has in the residual stream (d_model); four heads share "
             "them.",
         )
-    with more, st.popover("More"):
         activation = controls.select(
             "Activation",
             list(ACTIVATIONS),

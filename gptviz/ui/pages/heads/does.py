@@ -106,14 +106,12 @@ def ask_scores(subject: Subject, stack: str, view: str) -> AskedAnalysis[HeadSco
     options += [PASSAGES, OWN] if subject.is_imported else []
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
-    fits = len(options) <= 3  # side by side, in one line with the other choices
     over = controls.select(
         "Heads read",
         options,
         key="over",
         default=usual,
         help=hint,
-        segmented=fits,
         disabled=view != DOES,
     )
     if over in (PASSAGES, OWN):

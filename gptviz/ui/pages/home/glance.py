@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 import torch
+from streamlit.delta_generator import DeltaGenerator
 
 from gptviz.components.token_strip import Token
 from gptviz.figures.kit.format import format_count, percent
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import next_token
 from gptviz.interp.reading.classification import judge
-from gptviz.language_model.scanning import scan
+from gptviz.language_model.scanning import Finding, scan
 from gptviz.model import Config, parameter_count
 from gptviz.model.costs.effort import MOST, effort
 from gptviz.model.kinds import MODEL_KINDS
@@ -146,28 +147,38 @@ def link_to_own_page(subject: Subject) -> None:
     frame.link(page, f"Look at it closely: {page.title}")
 
 
-def what_to_look_at(subject: Subject) -> None:
-    """The findings of all pages for this model and prompt, the most telling first, each with a link
-    to its page. Of a large model they are looked for when somebody asks.
+def what_to_look_at(subject: Subject, above: DeltaGenerator) -> None:
+    """The findings of all pages for this model and prompt, each with a link to its page: the most
+    telling one `above` the map, the others here. Of a large model they are looked for when
+    somebody asks.
     """
     if not subject.kind.continues:
         return
-    st.markdown("**What to look at**")
     asked = ask(subject, scan, "Looking for what stands out")
     is_quick = (
         effort(subject.lm.model, len(subject.seen), max(1, subject.lm.model.config.n_layer)) <= MOST
     )
-    if not is_quick and not press_button(
-        "Look for what stands out", key="scan", icon=":material/search:"
-    ):
-        return
-    for finding in asked.value[:MOST_FINDINGS]:
-        page = PAGES[finding.page]
-        query = {**frame.shared_state(), **dict(finding.query)}
+    with above:
+        st.markdown("**What to look at**", width="content")
+        if not is_quick and not press_button(
+            "Look for what stands out", key="scan", icon=":material/search:"
+        ):
+            return
+    first, *others = asked.value[:MOST_FINDINGS] or [None]
+    with above:
+        if first is None:
+            st.caption(
+                "Nothing stands out: no head, layer or part is far from what is usual in this "
+                "model."
+            )
+            return
+        _show_finding(first)
+    for finding in others:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            frame.link(page, query=query)
-            st.markdown(escape_markdown(finding.sentence), width="content")
-    if not asked.value:
-        st.caption(
-            "Nothing stands out: no head, layer or part is far from what is usual in this model."
-        )
+            _show_finding(finding)
+
+
+def _show_finding(finding: Finding) -> None:
+    """The link to the page of a finding, and its sentence."""
+    frame.link(PAGES[finding.page], query={**frame.shared_state(), **dict(finding.query)})
+    st.markdown(escape_markdown(finding.sentence), width="content")

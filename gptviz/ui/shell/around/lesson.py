@@ -235,7 +235,7 @@ def panel() -> bool:
         if step.page is not None and step.page.look_at and not present.is_view_only():
             st.info(escape_markdown(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
-            with st.container(border=True, gap="small"):
+            with st.container(border=True, gap="small", key=f"question-{number}"):
                 open_lesson = _ask(open_lesson, number, question, about)
         n_step = len(open_lesson.lesson.steps)
         if open_lesson.step + 1 == n_step and open_lesson.lesson.based_on:

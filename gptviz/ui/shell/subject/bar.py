@@ -29,7 +29,7 @@ from .. import frame
 from ..frame import DEFAULT_MODEL, DEFAULT_PROMPT
 from . import edits, hidden, kinds, long_prompts, prompts, reading, scrubber
 from .chat_turn import chat_turn_button
-from .model_list import line_about, model_groups, model_list, names_of, unfold_groups
+from .model_list import model_groups, model_list, names_of, unfold_groups
 from .models import ModelKey, Subject, language_model, model_key
 
 
@@ -61,8 +61,9 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
     bar = st.container(key="one-line-subject", **look)
     about = st.container(key="about-the-model", **look)
+    with about:
+        tries.place_tries()
     notices = st.container()
-    tries.place_tries()
     controls.notices_in(notices)
 
     # the model, and its step of training
@@ -80,15 +81,12 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             key="model",
             default=DEFAULT_MODEL,
             help="Your own models first, then those that came with gptviz. The list beside it has "
-            "every model, and a "
-            "line about it.",
+            "every model, and a line about it.",
         )
-        model_list(groups, name)
+        folder, card = _card(name)
+        model_list(groups, name, folder)
     hidden.say_what_hides([name])
-    folder, card = _card(name)
     step = None
-    if folder is not None:
-        about.caption(escape_markdown(line_about(folder)), width="content")
     if folder is not None and scrubber.steps(name):
         with about:
             step = scrubber.scrubber(folder, card, about)

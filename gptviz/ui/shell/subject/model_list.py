@@ -137,17 +137,21 @@ def describe_import(card: Card) -> list[str]:
     ]
 
 
-def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
+def model_list(groups: Sequence[ModelGroup], chosen: str, folder: Path | None) -> None:
     """A button that opens the list of all models with a line about each; a click on one chooses
-    it.
+    it. Its hint is the line about the `chosen` one.
+
+    Args:
+        folder: that of the chosen model, None if it cannot be read.
     """
+    about = "" if folder is None else f"{escape_markdown(line_about(folder))}\n\n"
     # The entries of the list are read when somebody opens it.
     listed = st.popover(
         "All",
         key=_OPEN,
         on_change="rerun",
         icon=":material/list:",
-        help="All models, and what each of them is.",
+        help=f"{about}The list has all models, and what each of them is.",
     )
     if not listed.open:
         return
