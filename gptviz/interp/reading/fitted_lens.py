@@ -49,6 +49,9 @@ MOST_TOKENS = 8_192
 # many models have a stream there that is unlike all others.
 ROW = 64
 LEFT_OUT = 16
+# So many tokens are read at once for a Jacobian, copies where the text has fewer: each copy gives
+# one row of the matrices, and weights of few bits are brought back once for all of them.
+AT_ONCE = 512
 # A map of the tuned lens is fitted in so many steps, by Adam with this rate, which falls to 0; each
 # step reads so many tokens.
 STEPS = 250
@@ -241,26 +244,33 @@ def jacobian(model: Transformer, pieces: Sequence[Tensor]) -> tuple[Tensor, Tens
     there = pad_sequence([torch.ones(len(piece)) for piece in pieces], batch_first=True).to(device)
     counted = there.clone()
     counted[:, : min(LEFT_OUT, ids.shape[1] // 4)] = 0
+    weights = (counted / counted.sum()).flatten()
+    copies = max(1, min(config.d_model, AT_ONCE // ids.numel()))
     taps = [layer.tap for layer in layers(config)]
     record = Record(taps)
     with torch.enable_grad(), sharing() as share:
         with progress.part(0, 100, doing="reading the text"):
             model(
-                ids,
+                ids.repeat(copies, 1),
                 tap=Edit({taps[0]: lambda x: x.detach().requires_grad_()}, record),
                 logits_at=slice(-1, None),
             )
         streams = [record.values[tap] for tap in taps]
         maps = streams[-1].new_zeros(len(taps), config.d_model, config.d_model)
-        for row in range(config.d_model):
+        for rows in torch.arange(config.d_model).split(copies):
             share()
-            asked = torch.zeros_like(streams[-1])
-            asked[..., row] = there
-            effects = torch.autograd.grad(streams[-1], streams, asked, retain_graph=True)
+            # [copy, B, T, d_model]: each copy asks for another number of the last stream
+            asked = streams[-1].new_zeros(copies, *ids.shape, config.d_model)
+            for copy, row in enumerate(rows):
+                asked[copy, ..., row] = there
+            effects = torch.autograd.grad(
+                streams[-1], streams, asked.flatten(0, 1), retain_graph=True
+            )
             for matrix, effect in zip(maps, effects, strict=True):
-                matrix[row] = counted.flatten().to(effect) @ effect.flatten(0, 1) / counted.sum()
+                of_copies = effect.unflatten(0, asked.shape[:2]).flatten(1, 2)
+                matrix[rows] = (weights.to(effect) @ of_copies)[: len(rows)]
             with progress.part(1, 100, 99):
-                progress.report(row + 1, config.d_model, "direction")
+                progress.report(int(rows[-1]) + 1, config.d_model, "direction")
     # exactly: where the first tokens are left out, a mean of ones may round
     maps[-1] = torch.eye(config.d_model)
     return maps, maps.new_zeros(len(taps), config.d_model)
