@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -92,6 +94,35 @@ def test_a_model_without_a_dictionary_offers_to_fit_one(tiny_model: TinyModel) -
     at = page(model="mine")
     assert "it has no dictionary of features" in says(at)
     assert "Fit a dictionary" in [button.label for button in at.button]
+
+
+def test_a_folder_of_saelens_opens_from_the_page_and_one_that_is_none_is_refused(
+    tiny_model: TinyModel, fitted: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "theirs"
+    gptviz.load("mine").write_dictionary(fitted, folder)
+    tiny_model("other", text="abcdefg ", context_length=32, seed=1)
+
+    def drop(at: AppTest, name: str, only: str = "") -> AppTest:
+        files = [
+            (f"{name}/{path.name}", path.read_bytes(), "application/octet-stream")
+            for path in sorted(folder.iterdir())
+            if path.name.endswith(only)
+        ]
+        return at.file_uploader[0].set_value(files).run()
+
+    at = page(model="other", text=OWN, own=TEXT, prompt="a cab")
+    drop(at, "half", only=".json")
+    assert "The folder was not taken" in at.error[0].value
+    assert not gptviz.load("other").dictionaries()
+    drop(at, "../../theirs")
+    assert not at.error
+    (name,) = gptviz.load("other").dictionaries()
+    assert name.startswith("theirs-")
+    assert f"of {name} is most active at" in says(at)
+    # one more stands beside it, and is the one that is shown
+    drop(at, "more")
+    assert str(at.selectbox(key="dictionary").value).startswith("more-")
 
 
 def test_the_toy_is_drawn_as_it_was_trained() -> None:

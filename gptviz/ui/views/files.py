@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import streamlit as st
 
@@ -15,9 +15,11 @@ from gptviz.ui.widgets import escape_markdown
 MOST_UPLOADED = 1_000  # MB
 
 
-def read_in(label: str, ending: str, read: Callable[[Path], None], *, key: str, help: str) -> None:
-    """Where a file is dropped, which `read` then reads; if it cannot (a ValueError or an OSError),
-    a message says why.
+def read_in(
+    label: str, ending: str | None, read: Callable[[Path], None], *, key: str, help: str
+) -> None:
+    """Where a file is dropped, or a folder if there is no `ending`, which `read` then reads; if it
+    cannot (a ValueError or an OSError), a message says why.
     """
     if (most := upload_limit(MOST_UPLOADED)) is None:
         st.caption(NO_UPLOADS)
@@ -25,19 +27,39 @@ def read_in(label: str, ending: str, read: Callable[[Path], None], *, key: str, 
 
     def take() -> None:
         st.session_state.pop(f"{key} refused", None)
-        if (file := st.session_state[key]) is None:
+        dropped = st.session_state[key]
+        files = dropped if isinstance(dropped, list) else [dropped]
+        if not any(files):
             return
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{Path(file.name).stem[-80:]}.{ending}"
-            path.write_bytes(file.getvalue())
+        with tempfile.TemporaryDirectory() as made:
+            # of the names of folders that the browser tells, only that of the last one
+            first = PurePosixPath(files[0].name)
+            if ending is None:
+                place = Path(made) / (first.parent.name.strip(".") or "dropped")
+                place.mkdir()
+                paths = [place / PurePosixPath(file.name).name for file in files]
+            else:
+                place = Path(made) / f"{first.stem[-80:]}.{ending}"
+                paths = [place]
             try:
-                read(path)
+                for path, file in zip(paths, files, strict=True):
+                    path.write_bytes(file.getvalue())
+                read(place)
             except (ValueError, OSError) as error:
                 st.session_state[f"{key} refused"] = (
-                    f"The file was not taken: {escape_markdown(reason_of(error))}."
+                    f"The {'folder' if ending is None else 'file'} was not taken: "
+                    f"{escape_markdown(reason_of(error))}."
                 )
 
-    st.file_uploader(label, type=ending, key=key, on_change=take, max_upload_size=most, help=help)
+    st.file_uploader(
+        label,
+        type=ending,
+        accept_multiple_files="directory" if ending is None else False,
+        key=key,
+        on_change=take,
+        max_upload_size=most,
+        help=help,
+    )
     if refused := st.session_state.get(f"{key} refused"):
         st.error(refused)
 

@@ -4,6 +4,7 @@ and what writes it.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views import edits, held_out, one_unit
 from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
+from gptviz.ui.views.files import read_in
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.texts import text_to_fit
 from gptviz.ui.views.vocabulary import tokens
@@ -96,6 +98,8 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
     calls = _show_feature(subject, read, activity, feature, (by, SORTS[by], order, values))
     with st.expander("How good is this dictionary?"):
         _measure(subject, read)
+    with st.expander("Another dictionary"):
+        _read_folder(subject)
     code = asked.code(
         f"result.histogram({feature.index})", *calls, "result.labelled()  # [feature, number]"
     )
@@ -228,6 +232,20 @@ def _fit(subject: Subject) -> None:
     say_how_far("Fit a dictionary", "Begin again", "dictionary")
     if job is None:
         asked.say_how_long(work[steps])
+    _read_folder(subject)
+
+
+def _read_folder(subject: Subject) -> None:
+    """Where the folder of a dictionary that others have fitted is dropped."""
+    hint = (
+        "A folder that SAELens wrote, with cfg.json and sae_weights.safetensors, for the stream "
+        "after a block of this model. It is kept in your folder; nothing in it is run."
+    )
+
+    def read_folder(folder: Path) -> None:
+        st.session_state["dictionary"] = subject.lm.read_dictionary(folder).name
+
+    read_in("Or a folder of SAELens", None, read_folder, key="folder of SAELens", help=hint)
 
 
 def _tries(activity: Activity) -> list[Try]:
