@@ -164,16 +164,16 @@ def what_to_look_at(subject: Subject, above: DeltaGenerator) -> None:
             "Look for what stands out", key="scan", icon=":material/search:"
         ):
             return
-    first, *others = asked.value[:MOST_FINDINGS] or [None]
+    findings = asked.value[:MOST_FINDINGS]
     with above:
-        if first is None:
+        if not findings:
             st.caption(
                 "Nothing stands out: no head, layer or part is far from what is usual in this "
                 "model."
             )
             return
-        _show_finding(first)
-    for finding in others:
+        _show_finding(findings[0])
+    for finding in findings[1:]:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _show_finding(finding)
 
