@@ -36,8 +36,8 @@ with right:
 shown = PageResult(view=view)
 with place:
     if view == CROSS_ATTENTION:
-        translation.show_attention(translated)
         say_answer(translation.sentence(translated))
+        translation.show_attention(translated)
     elif view == NEXT_TOKEN:
         position = next_token.position_control(translated)
         next_token.show_strip(translated, position)
