@@ -20,7 +20,7 @@ subject = subject_bar()
 lesson.link_first()
 glance = home.glance(subject.key, subject.seen)
 if subject.kind.continues:
-    home.say_guess(glance.guesses)
+    home.say_guess(subject, glance.guesses)
 above = st.container(horizontal=True, vertical_alignment="center", gap="small", key="first-finding")
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 home.link_to_own_page(subject)

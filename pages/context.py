@@ -10,6 +10,7 @@ open_page(PAGE)
 from gptviz.ui.pages.context import left_out
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import say_answer
 
 subject = subject_bar()
 asked = left_out.ask_use(subject)
@@ -17,12 +18,13 @@ if asked is None or not left_out.is_finite(subject, asked.value):
     st.stop()
 use = asked.value
 labels = left_out.labels_of(subject, asked.value)
-left_out.which_tokens(subject, use, labels)
+say_answer(use.by_window.sentence)
 left, right = st.columns(2, gap="medium")
 with left:
     left_out.how_many(use.by_window)
 with right:
     left_out.show_losses(labels, use.loss)
+left_out.which_tokens(subject, use, labels)
 left_out.over_data(subject)
 
 offers = left_out.tries(subject, dict(asked.settings).get("how", "replaced"))

@@ -1,4 +1,4 @@
-"""What does the stream speak of? The features that a dictionary finds in it, and a toy that keeps
+"""Which patterns does the model notice? The features that a dictionary finds in it, and a toy that keeps
 five in two dimensions.
 """
 

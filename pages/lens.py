@@ -10,6 +10,7 @@ open_page(PAGE)
 from gptviz.ui.pages.lens import fitted, grid, swap
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.widgets import say_answer
 
 subject = subject_bar()
 result = st.container()
@@ -29,7 +30,8 @@ with picture:
     if not grid.grid(subject, asked):
         st.stop()
 lens = asked.value
-result.markdown(grid.where_the_answer_comes_from(subject, lens))
+with result:
+    say_answer(grid.where_the_answer_comes_from(subject, lens))
 st.caption(f"{grid.about_rows(subject, lens)} {fitted.explain_lens(chosen.kind)}")
 if own is not None:
     fitted.show_measures(subject, own, chosen)

@@ -132,6 +132,13 @@ def test_the_bars_add_up_to_the_margin_of_the_two_labels(judge: Make, head: str)
     bias, sum_of_words, total, model = shown
     assert bias + sum_of_words == pytest.approx(total, abs=2e-3)
     assert total == model == pytest.approx(positive - negative, abs=1e-3)
+    sign = 1 if positive > negative else -1
+    by_word = sorted(zip(sign * bars(at)[1:], words(at)[1:], strict=True), reverse=True)
+    label = "positive" if positive > negative else "negative"
+    assert by_word[0][0] > 0
+    assert f"“{by_word[0][1]}” speaks most for “{label}”" in says(at)
+    if by_word[-1][0] < 0:
+        assert f"“{by_word[-1][1]}” speaks most against it" in says(at)
     most = 1 + int(np.abs(bars(at)[1:]).argmax())
     assert (
         f"The largest bar is that of “{words(at)[most]}”: {format_signed(bars(at)[most], 3)} of"

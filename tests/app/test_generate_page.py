@@ -165,6 +165,8 @@ def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one()
         f"{percent(float(drawn[place]))}:"
     )
     assert said in says(at)
+    begins = " ".join(lm.tokenizer.decode(ids[:16]).split())
+    assert f"It writes: “{begins}" in says(at).replace("\\", "")
     at.slider(key="temperature").set_value(0.0).run()
     press(at, "restart")
     for _ in range(3):

@@ -66,6 +66,29 @@ def test_the_grid_has_what_the_head_reads_after_every_layer_and_its_code_compute
     assert [layer["name"] for layer in header["layers"]][-1] == "blocks.1.mlp"
 
 
+@pytest.mark.parametrize("model", ["writer", "sentences", "shakespeare"])
+def test_the_answer_says_what_the_layer_before_would_guess_and_that_all_later_ones_agree(
+    model: str,
+) -> None:
+    prompt = {} if model == "sentences" else {"prompt": TEXT}
+    at = opened(PAGE, model=model, **prompt)
+    lm = gptviz.load(model)
+    seen = lm.lens(at.text_area(key="prompt").value)
+    top = [int(token) for token in seen.top[:, -1, 0]]
+    name = lm.tokenizer.label
+    first = next(i for i in range(len(top)) if len(set(top[i:])) == 1)
+    said = says(at).replace("\\", "")
+    assert (
+        f"“{name(top[-1])}”, with {percent(float(seen.probability[-1, -1, 0]))} in the end" in said
+    )
+    if first:
+        before = seen.layers[first - 1].title
+        assert f"Stopped after {before} it would guess “{name(top[first - 1])}”" in said
+        assert seen.layers[first].title in said
+    else:
+        assert "Wherever it stopped" in said
+
+
 @pytest.mark.parametrize("n_layer", [12, 13])
 def test_a_deep_model_opens_on_how_its_final_guess_comes_up_from_block_to_block(
     tiny_model: TinyModel, n_layer: int

@@ -314,7 +314,7 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
     (told,) = (
         text.value.replace("\\", "") for text in at.markdown if "head 2 of block 1" in text.value
     )
-    assert f"head 2 of block 1 restores {maps.percents(float(share))} of the answer" in told
+    assert f"head 2 of block 1 brings {maps.percents(float(share))} of the answer" in told
     assert heat_maps(at)["Output (z)"]["layout"]["shapes"][0]["x0"] == 1.5
     best = max(
         lm.patch(CLEAN, OTHER, what=what).shares.max() for what in ("attention.out", "mlp.out")
@@ -324,7 +324,7 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
         for text in at.markdown
         if text.value.startswith("**What attention ") or text.value.startswith("**What the MLP ")
     )
-    assert f"restores {maps.percents(float(best))} of the answer" in result, (
+    assert f"brings {maps.percents(float(best))} of the answer" in result, (
         "the sublayer that restores most"
     )
     at.button(key="close cell").click().run()

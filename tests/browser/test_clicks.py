@@ -64,7 +64,7 @@ def test_a_click_explains_a_cell_which_is_exact_and_so_it_is_after_a_reload(visi
     cells.hover(position=at)
     cells.click(position=at)
     explained = page.get_by_text(
-        re.compile(r"The output of head 2 of block 1 restores \d+ % of the answer")
+        re.compile(r"The output of head 2 of block 1 brings \d+ % of the answer")
     )
     expect(explained).to_be_visible(timeout=1_000 * PATIENCE)
     assert "cell=attention.z%2F1%2F2" in page.url

@@ -35,6 +35,8 @@ SOLID_SIZES = {"diamond": 0.8, "diamond-open": 0.8}
 SOLID_LETTERS = {"x": "×", "cross": "+"}
 # More labels than this cover each other; the pointer then shows them.
 MOST_LABELLED = 300
+# Labels of more characters, all together, cover each other.
+MOST_CHARACTERS = 400
 # The width in pixels of the picture for which the places of labels are chosen.
 WIDTH = 560
 
@@ -132,10 +134,17 @@ def cloud(
             stands, so that it stays on that side while the point moves.
         trail: where the chosen point was at other times, [time, component].
         read: indices of the points whose tokens stand in the prompt: a thin ring is around them.
+            Where all labels would cover each other, those of `chosen`, `neighbours` and these are
+            written.
         notes: a line on each point, which the pointer shows.
     """
     picture = _Points(points, theme, notes)
     figure = themed_figure(theme, height=height, **_layout(theme, axes, ends, picture))
+
+    # of a crowd only the tokens that the picture is about have their label beside them
+    if chosen is not None and sum(map(len, points.axes[0].labels)) > MOST_CHARACTERS:
+        named = np.isin(np.arange(len(picture.labels)), [chosen, *neighbours, *read])
+        picture.written = np.where(named, picture.written, "")
 
     # below the points: the trail, and lines to the neighbours
     if trail is not None:

@@ -12,10 +12,9 @@ PAGE = Page(
     icon=":material/category:",
     group="Take it apart",
     place=55,
-    question="What does the stream speak of?",
-    caption="A dictionary cuts the stream after a block into many features, few of which are "
-    "active "
-    "at a token.",
+    question="Which patterns does the model notice?",
+    caption="A dictionary cuts the stream, a token's vector on its way through the blocks, into "
+    "features: patterns, few of which are active at a token.",
     sentence="The sparse features that the stream is made of; and why five of them fit into two "
     "dimensions.",
     step="A neuron often stands for several things: see the features that a dictionary finds in "

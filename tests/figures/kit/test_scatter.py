@@ -59,6 +59,19 @@ def test_no_label_becomes_a_tag(components: int) -> None:
     assert not any("<b>" in text for text in texts)
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_of_a_crowd_only_the_tokens_that_the_picture_is_about_are_named(long: bool) -> None:
+    labels = tuple(f"{'word' * 5 * long}{i}" for i in range(30))
+    shown = points(30, labels=labels)
+    figure = scatter.cloud(
+        shown, ["vowel"] * 30, LIGHT, height=300, chosen=3, neighbours=[5, 7], read=[11]
+    )
+    (trace,) = kinds_of(figure).values()
+    named = {labels.index(text) for text in trace.text if text}
+    assert named == ({3, 5, 7, 11} if long else set(range(30)))
+    assert list(trace.hovertext) == list(labels), "the pointer names every one"
+
+
 def test_kinds_differ_in_colour_and_in_shape() -> None:
     every = list(KIND_COLOURS)
     traces = kinds_of(scatter.cloud(points(count=len(every)), every, LIGHT, height=300))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
 import torch
@@ -29,7 +31,16 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views import attention, encoder_decoder
-from gptviz.ui.widgets import Try, controls, escape_markdown, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    controls,
+    escape_markdown,
+    in_quotes,
+    jobs,
+    say_answer,
+    show_figure,
+    theme,
+)
 
 from .held_out import ABOUT_BASELINE, on_card, worst_mistake
 
@@ -78,6 +89,7 @@ def by_word(subject: Subject) -> PageResult:
         reading = judge_text(subject.key, subject.seen)
         names = subject.lm.labels
         assert isinstance(reading, Classified)
+        answer = st.container()
         left, right = st.columns([5, 9], gap="medium")
         with left:
             by_share = decision(reading, *_choose_labels(reading, names))
@@ -86,6 +98,8 @@ def by_word(subject: Subject) -> PageResult:
         shares = by_share.labelled(subject.labels)
         above, below = sides(by_share, names)
         most = int(np.abs(by_share.shares).argmax())
+        with answer:
+            say_answer(_which_words(by_share, subject.labels, above, below))
         with right:
             show_figure(
                 contributions(shares, theme(), above=above, below=below),
@@ -118,6 +132,24 @@ def by_word(subject: Subject) -> PageResult:
         code(subject, lost, places),
         "A token left out",
     )
+
+
+def _which_words(by_share: Decision, words: Sequence[str], above: str, below: str) -> str:
+    """The words that add most for the label that the sum is in favour of, and the one that adds
+    most against it, as Markdown.
+    """
+    sign = 1 if by_share.sum >= 0 else -1
+    label = escape_markdown(above if sign > 0 else below)
+    shares = sign * by_share.shares
+    first, *others = np.argsort(-shares, kind="stable").tolist()
+    if shares[first] <= 0:
+        return f"No word speaks for “{label}”: what all texts have in common decides (the bias)."
+    told = f"{in_quotes(words[first])} speaks most for “{label}”"
+    if others and shares[others[0]] > 0:
+        told += f", then {in_quotes(words[others[0]])}"
+    if others and shares[others[-1]] < 0:
+        told += f"; {in_quotes(words[others[-1]])} speaks most against it"
+    return f"{told}."
 
 
 # Read-only, shared by all sessions.

@@ -32,7 +32,16 @@ from gptviz.ui.records.compare import (
 )
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, model_key, scrubber
-from gptviz.ui.widgets import Try, controls, escape_markdown, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    controls,
+    escape_markdown,
+    in_quotes,
+    jobs,
+    say_answer,
+    show_figure,
+    theme,
+)
 
 from .answers import answers
 from .sides import (
@@ -71,21 +80,27 @@ def next_token(sides: Sides) -> PageResult:
     some = compare.chosen(both, SHOWN, LEAST_SHOWN)
     assert some.difference is not None
     tops = [int(np.nanargmax(one.values)) for one in (both.a, both.b)]
-    guesses = [
-        f"{name} finds “{one.axes[0].labels[top]}” likeliest ({percent(float(one.values[top]))})"
-        for name, one, top in zip("AB", (both.a, both.b), tops, strict=True)
-    ]
+    labels, shares = zip(
+        *(
+            (one.axes[0].labels[top], percent(float(one.values[top])))
+            for one, top in zip((both.a, both.b), tops, strict=True)
+        ),
+        strict=True,
+    )
+    if labels[0] == labels[1]:
+        guesses = f"Both guess “{labels[0]}”: A with {shares[0]}, B with {shares[1]}"
+    else:
+        guesses = f"A guesses “{labels[0]}” ({shares[0]}), B “{labels[1]}” ({shares[1]})"
     moved = compare.total_variation(both)
     _say_what_is_missing(both)
     alts = (
-        f"Probability of the next token in A and in B. {'; '.join(guesses)}.",
+        f"Probability of the next token in A and in B. {guesses}.",
         f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} "
         "tokens that differ most.",
     )
-    st.markdown(
-        f"After the last token {escape_markdown('; '.join(guesses))}. To make one of the other, "
-        f"**{percent(moved)}** of the probability "
-        "would move."
+    say_answer(
+        f"{escape_markdown(guesses)}.",
+        f"To make one of the other, {percent(moved)} of the probability would move.",
     )
     _bars(
         some,

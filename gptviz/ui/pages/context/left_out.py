@@ -30,7 +30,6 @@ from gptviz.ui.widgets import (
     controls,
     escape_markdown,
     in_quotes,
-    say_answer,
     show_figure,
     theme,
 )
@@ -88,10 +87,9 @@ def labels_of(subject: Subject, use: ContextUse) -> tuple[str, ...]:
 
 
 def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> None:
-    """How much of the text the guesses need, and the map of what each token is worth to them, with
-    a line on the one that matters most.
+    """The map of what each token is worth to each guess, with a line on the one that matters
+    most.
     """
-    say_answer(use.by_window.sentence)
     st.markdown(_largest_rise(use.left_out, labels))
     show_figure(
         figures.left_out(
@@ -138,7 +136,7 @@ def _largest_rise(
 
 
 def how_many(by_window: ByWindow) -> None:
-    """The loss by how many tokens are read, with a line on how many are enough."""
+    """How many tokens are enough, and the loss by how many are read."""
     mean = by_window.mean
     windows = by_window.windows
     enough = by_window.enough

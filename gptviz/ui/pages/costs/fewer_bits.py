@@ -182,8 +182,8 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
         cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
     guess = before_after.ask_guess_move(subject, shown, before)
     say_answer(
-        f"The model takes {in_bytes(size.kept)}, in float32 {in_bytes(size.float32)}, and "
-        f"{guess.sentence}."
+        f"With fewer bits for each number the model takes {in_bytes(size.kept)} instead of "
+        f"{in_bytes(size.float32)}, and {guess.sentence}."
     )
     left, right = st.columns([6, 5], gap="medium")
     with left:

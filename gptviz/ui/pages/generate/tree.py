@@ -45,6 +45,8 @@ TICK = 0.1
 MOST_ENDS_NAMED = 4
 # The key of the session's state that asks for the text to be written once more, with the settings
 # chosen.
+# So many tokens of what was written are quoted in the sentence above it.
+MOST_QUOTED = 16
 WRITE_AGAIN = "write again"
 
 
@@ -277,7 +279,7 @@ def show(writing: Writing, speed: str) -> None:
             writing.tick(SPEEDS["Fast" if writing.ahead else speed])
         if writing.playing != timed:
             st.rerun()
-        say_answer(answer(writing))
+        say_answer(*answer(writing))
         generation_tree.generation_tree(
             picture.pack_picture(),
             key="tree",
@@ -326,26 +328,29 @@ def attend_clicked(writing: Writing, event: object) -> bool:
     return _at_click(writing, event, writing.attend)
 
 
-def answer(writing: Writing) -> str:
-    """How long the text is, how often the likeliest token was drawn, and the least likely one, as
-    Markdown.
+def answer(writing: Writing) -> tuple[str, str]:
+    """How the text goes on; then how long it is, how often the likeliest token was drawn, and the
+    least likely one: two texts, as Markdown.
     """
     path = writing.written_nodes
     if not path:
-        return "Nothing is written yet: Play lets the model write, Step draws one token."
+        return "Nothing is written yet: Play lets the model write, Step draws one token.", ""
+    begins = " ".join(writing.lm.tokenizer.decode(writing.ids[:MOST_QUOTED]).split())
+    written = f"It writes: {in_quotes(f'{begins} …' if len(path) > MOST_QUOTED else begins)}"
     tokens = format_count(len(path), "token")
     likeliest = sum(node.token == node.candidates[0].token for node in path if node.candidates)
     if likeliest == len(path):
-        return f"The text goes on for {tokens}, always with the likeliest one."
+        return written, f"The text goes on for {tokens}, always with the likeliest one."
     least = min(path, key=lambda node: node.logprob)
     place = least.position + 1 - len(writing.tree.prompt)
-    return (
+    counted = (
         f"The text goes on for {tokens}; the likeliest one was taken "
         f"{format_count(likeliest, 'time')}. "
         f"The least likely is {in_quotes(writing.lm.tokenizer.label(least.token))}, token "
         f"{place:,}, with {percent(math.exp(least.logprob))}: click it, and see what else could "
         "have come."
     )
+    return written, counted
 
 
 def explain_tree(writing: Writing) -> None:

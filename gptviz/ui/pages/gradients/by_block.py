@@ -138,8 +138,8 @@ def sentence(sizes: LabelledArray) -> str:
     past = shares[WITH]
     through = shares[WITHOUT]
     return (
-        f"With a connection past each block {_fate(past)} (× {power(past)}); without one "
-        f"{_fate(through)} (× {power(through)})."
+        f"With a connection past each block ({WITH}) {_fate(past)} (× {power(past)}); without one "
+        f"({WITHOUT}) {_fate(through)} (× {power(through)})."
     )
 
 

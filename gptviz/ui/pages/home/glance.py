@@ -121,17 +121,25 @@ def shape_of(config: Config) -> str:
     )
 
 
-def say_guess(guesses: Sequence[Token]) -> None:
-    """The likeliest next token of a decoder; nothing where the model's numbers are damaged."""
+def say_guess(subject: Subject, guesses: Sequence[Token]) -> None:
+    """How the text becomes a guess, and the likeliest next token of a decoder; nothing where the
+    model's numbers are damaged.
+    """
     shares = [
         guess.probability
         for guess in guesses
         if guess.probability is not None and math.isfinite(guess.probability)
     ]
     if shares and len(shares) == len(guesses):
+        n_layer = subject.lm.model.config.n_layer
+        if n_layer:
+            reads = f"{format_count(n_layer, 'block')} read{'s' if n_layer == 1 else ''} them"
+        else:
+            reads = "a table is asked for the last one"
         say_answer(
-            "After this text the model’s guess at the next token is "
-            f"{in_quotes(guesses[0].label)}, with {percent(shares[0])}."
+            f"The text is cut into {format_count(len(subject.seen), 'token')}, {reads}, and each "
+            "token that the model knows gets a probability: "
+            f"{in_quotes(guesses[0].label)} gets the most, {percent(shares[0])}."
         )
 
 

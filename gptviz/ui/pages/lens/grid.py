@@ -160,21 +160,30 @@ def payload_of(asked: AskedAnalysis[Lens], of: str, title: str, command: ViewCom
 
 
 def where_the_answer_comes_from(subject: Subject, lens: Lens) -> str:
-    """The guess after the whole text, and the layer after which it first comes on top to stay, as
-    Markdown; empty where nothing can be said.
+    """The guess after the whole text, the layer after which it first comes on top to stay, and the
+    guess after the layer before, as Markdown; empty where nothing can be said.
     """
     if not _can_be_read(lens):
         return ""
     layer = int(settled_layers(lens)[-1])
     token = int(lens.top[-1, -1, 0])
     share = percent(float(lens.probability[-1, -1, 0]))
-    name = in_quotes(subject.lm.tokenizer.label(token))
-    when = f"It comes on top after {lens.layers[layer].title}, and stays there."
+    label = subject.lm.tokenizer.label
+    name = in_quotes(label(token))
     if layer == 0:
-        when = "It is on top from the embedding on: nothing but the last token decides it."
-    elif layer == len(lens.layers) - 1:
-        when = f"It comes on top only in the last row, after {lens.layers[layer].title}."
-    return f"After the whole text the model's guess is {name}, with {share}. {when}"
+        return (
+            f"Wherever it stopped, it would guess {name}, with {share} in the end: nothing but the "
+            "last token decides that."
+        )
+    before = in_quotes(label(int(lens.top[layer - 1, -1, 0])))
+    if layer == len(lens.layers) - 1:
+        until = f"only the last layer, {lens.layers[layer].title}, makes that"
+    else:
+        until = f"from {lens.layers[layer].title} on that is"
+    return (
+        f"Stopped after {lens.layers[layer - 1].title} it would guess {before}; {until} {name}, "
+        f"with {share} in the end."
+    )
 
 
 def _can_be_read(lens: Lens) -> bool:

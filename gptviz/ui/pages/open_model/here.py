@@ -211,13 +211,13 @@ def _shipped() -> list[str]:
 
 
 def say_what_opens() -> None:
-    """How many models open with one click."""
-    came = f"{format_count(len(_shipped()), 'model')} that came with gptviz"
+    """What can be opened, and how."""
+    came = f"one of the {format_count(len(_shipped()), 'model')} that came with gptviz"
     if found := models_here():
-        others = f", and {format_count(len(found), 'model')} found on this machine"
+        others = f", one of the {format_count(len(found), 'model')} found on this machine"
     else:
         others = ""
-    say_answer(f"One click opens {came}{others}.")
+    say_answer(f"Choose {came}{others}, or type the name of another one.")
 
 
 def models_that_ship() -> None:

@@ -426,15 +426,12 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
     ]
     (before, after), first = groups[0]
     if len(first) > 1:
-        when = "changed together"
+        when = "had changed by half together"
     elif len(groups) > 1:
-        when = "changed first"
+        when = "had changed by half first"
     else:
-        when = "changed"
-    say_answer(
-        f"{join_words(first)} {when}: half of it was done between step {before:,} and step "
-        f"{after:,}."
-    )
+        when = "had changed by half"
+    say_answer(f"Between step {before:,} and step {after:,}: there {join_words(first)} {when}.")
     if len(groups) > 1:
         later = "; ".join(
             f"{join_words(names)} between step {before:,} and step {after:,}"

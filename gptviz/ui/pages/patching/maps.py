@@ -281,7 +281,8 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
     if cells:
         patched, block, place, _ = max(cells, key=lambda cell: cell[3])
         exact = heatmaps.is_exact(patched.quantity.name, block, place)
-        telling = escape_markdown(meaning(patched, block, place, prompts.tokens, exact=exact))
+        said = meaning(patched, block, place, prompts.tokens, exact=exact)
+        telling = escape_markdown(f"Put into the corrupted prompt, {said[0].lower()}{said[1:]}")
     say_answer(telling, help=about)
     _row(
         shown_quantities(subject.lm.model.config, BY_POSITION),
@@ -387,8 +388,8 @@ def meaning(patched: Patched, block: int, place: int, tokens: Sequence[str], *, 
     """The meaning of a cell, as a sentence."""
     share = float(patched.shares[block, place])
     restores = (
-        f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the "
-        "answer"
+        f"{'brings' if exact else 'would bring, by the preview,'} {percents(share)} of the answer "
+        "back"
     )
     answer = format_signed(float(patched.answers[block, place]), 2)
     return f"{piece(patched.quantity, block, place, tokens, patched.places)} {restores} ({answer})."

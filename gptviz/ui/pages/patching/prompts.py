@@ -256,6 +256,7 @@ STYLE = """<style>
 .both > span { display: inline-grid; justify-items: center; gap: 0.15rem; }
 .both bdi { background: rgba(128, 128, 128, 0.14); border-radius: 3px; padding: 0 0.2rem; min-width: 1ch; text-align: center;
   white-space: pre; }
+.both > span > span { color: gray; font: 0.8125rem sans-serif; justify-self: start; margin-right: 0.5rem; }
 .both .apart bdi { outline: 2px solid currentColor; font-weight: 700; margin: 2px; }
 </style>"""
 
@@ -263,7 +264,7 @@ STYLE = """<style>
 def strips(subject: Subject, prompts: Prompts) -> None:
     """The tokens of both prompts, one above the other; where they differ they are framed."""
     label = subject.lm.tokenizer.label
-    columns = []
+    columns = ["<span><span>prompt</span><span>corrupted</span></span>"]
     for one, other in zip(subject.seen, prompts.pair.corrupted, strict=True):
         look = ' class="apart"' if one != other else ""
         columns.append(
@@ -288,8 +289,8 @@ def verdict(prompts: Prompts) -> None:
         f"corrupted prompt: **{right}** "
         f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} "
         f"is **{format_signed(clean, 2)}** and "
-        f"**{format_signed(corrupted, 2)}**: a patch that brings it back to {format_signed(clean, 2)} restores "
-        "100 %.",
+        f"**{format_signed(corrupted, 2)}**: a patch that makes it {format_signed(clean, 2)} again brings "
+        "100 % back.",
         help="A logit is the score of a token before softmax. A difference of two logits says by "
         "how much one token is preferred "
         "to the other, whatever becomes of all others.",

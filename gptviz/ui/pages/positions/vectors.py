@@ -20,6 +20,12 @@ from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
 from gptviz.ui.widgets import Try, controls, escape_markdown, say_answer, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
+# How the model knows places, by what its positions act on.
+HOW = {
+    "embedding": "A vector for each place is added to the token there",
+    "query and key": "What a head compares is turned by its place in the text",
+    "scores": "Each head adds to a score by how far away the token is",
+}
 # Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
 FLOOR = -10.0
 # Neighbours are clearly more alike than those far apart where their cosine is larger by this much.
@@ -109,11 +115,14 @@ def say_headline(key: ModelKey, own: str, block: int, stack: str) -> None:
         what = "distances"
     if near - far >= APART:
         answer = (
-            f"Neighbouring {what} look more alike to this model than those far apart: from that it "
-            "can tell near from far."
+            f"{HOW[POSITIONS[own].acts_on]}: neighbouring {what} look more alike to it than those "
+            "far apart."
         )
     else:
-        answer = f"Neighbouring {what} look hardly more alike to this model than those far apart."
+        answer = (
+            f"{HOW[POSITIONS[own].acts_on]}: neighbouring {what} look hardly more alike to it than "
+            "those far apart."
+        )
     say_answer(
         answer,
         f"{kind}. The cosine (1: the same direction, 0: nothing in common) of neighbouring {what} "

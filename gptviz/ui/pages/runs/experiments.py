@@ -83,7 +83,7 @@ def ladder(entries: Mapping[str, Entry]) -> None:
         else:
             shown = shipped
     with sentence:
-        say_answer(escape_markdown(which_learned_best(shown)))
+        say_answer(*map(escape_markdown, which_learned_best(shown)))
     alt = f"A waterfall of the loss from rung to rung. {in_words(shown)}"
     show_figure(level_by_level(losses(shown), theme()), key="ladder", alt=alt)
     st.caption(f"{escape_markdown(in_words(shown))} {escape_markdown(who_is_shown(shown))}")
@@ -122,18 +122,24 @@ def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
     return complete
 
 
-def which_learned_best(rungs: Sequence[Rung]) -> str:
-    """Which rung has the lowest loss, and the part that lowered it most."""
+def which_learned_best(rungs: Sequence[Rung]) -> tuple[str, str]:
+    """Which rung has the lowest loss, and the part that lowered it most; then their numbers."""
     values = losses(rungs).values.astype(float)
     best = int(values.argmin())
     if best == 0:
-        return f"{rungs[0].label[0].upper()}{rungs[0].label[1:]} learned best: no later rung has a lower loss."
+        first = f"{rungs[0].label[0].upper()}{rungs[0].label[1:]}"
+        return f"{first} learned best: no later rung has a lower loss.", ""
     largest = int(np.diff(values).argmin()) + 1
     change = values[largest] - values[largest - 1]
+    name = rungs[best].entry.name
+    if best == len(rungs) - 1:
+        who = f"Of these models the one with all parts, {name},"
+    else:
+        who = f"Of these models {name}"
     return (
-        f"Of the ladder, {rungs[best].entry.name} learned best: its loss is {values[best]:.3f} nats a token, that "
-        f"of {rungs[0].label} {values[0]:.3f}. What lowered it most: "
-        f"{rungs[largest].part} ({format_signed(change, 3)})."
+        f"{who} learned best. The part that lowered the loss most: {rungs[largest].part}.",
+        f"The loss of {name} is {values[best]:.3f} nats a token, that of {rungs[0].label} "
+        f"{values[0]:.3f}; with {rungs[largest].part} it changed by {format_signed(change, 3)}.",
     )
 
 
