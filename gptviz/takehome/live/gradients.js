@@ -46,6 +46,7 @@ export class Gradients {
     }
     const last = decoder.blocks.at(-1),
       x = last ? seen[`${last}.resid_post`] : decoder.embedded(ids, 0);
+    /** @type {Float32Array} */
     let dx = this.head(
       x,
       logits.map((slope) => slope * share),
@@ -74,19 +75,25 @@ export class Gradients {
     return back(x, size, this.decoder.part(name), config.norm_eps ?? eps, dy, this.part(name));
   }
 
-  /** Through a block to the stream that it read. @param {number} i @param {Seen} seen @param {Float32Array} dy */
-  block(i, seen, dy) {
+  /** Through a block to the stream that it read. @param {number} i @param {Seen} seen @param {Float32Array} dblock */
+  block(i, seen, dblock) {
     const { decoder } = this,
       name = decoder.blocks[i];
     /** @typedef {import("./parts.js").SublayerBack} Back */
-    const through = (/** @type {string} */ part, /** @type {string} */ before, /** @type {Float32Array} */ dout, /** @type {Back} */ f) => {
+    const through = (
+      /** @type {string} */ part,
+      /** @type {string} */ before,
+      /** @type {Float32Array} */ dout,
+      /** @type {Back} */ f,
+    ) => {
       const norm = `${name}.${part}_residual.norm`;
       const [x, out] = [seen[`${name}.${before}`], seen[`${name}.${part}.out`]];
-      const [normed, normBack] = [(y) => decoder.norm(norm, y), (y, dy) => this.norm(norm, y, dy)];
+      const normed = (/** @type {Float32Array} */ y) => decoder.norm(norm, y);
+      const normBack = (/** @type {Float32Array} */ y, /** @type {Float32Array} */ dy) => this.norm(norm, y, dy);
       return RESIDUALS_BACK[decoder.config.residual](x, out, dout, f, normed, normBack);
     };
     const hasMlp = decoder.config.d_mlp !== 0,
-      middle = hasMlp ? through("mlp", "resid_mid", dy, (x, dout) => this.mlp(name, seen, x, dout)) : dy;
+      middle = hasMlp ? through("mlp", "resid_mid", dblock, (x, dout) => this.mlp(name, seen, x, dout)) : dblock;
     return through("attention", "resid_pre", middle, (x, dout) => this.attention(i, seen, x, dout));
   }
 

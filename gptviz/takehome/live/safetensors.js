@@ -44,16 +44,20 @@ export function tensorsIn(file, shapes, called = "model.safetensors") {
     const { dtype, shape: stored, data_offsets } = found.get(name) ?? {};
     if (JSON.stringify(stored) !== JSON.stringify(shape)) {
       const has = Array.isArray(stored) ? `(${stored.slice(0, 4).join(", ")})` : "absent";
-      throw new Error(`config.json describes ${name} (${shape.join(", ")}); ${called} has it ${has}: they are not from one model`);
+      throw new Error(
+        `config.json describes ${name} (${shape.join(", ")}); ${called} has it ${has}: they are not from one model`,
+      );
     }
     const type = Object.hasOwn(TYPES, dtype) ? TYPES[dtype] : undefined;
-    if (!type) throw new Error(`${called} stores ${name} as ${String(dtype).slice(0, 20)}; read are ${Object.keys(TYPES).join(", ")}`);
+    if (!type)
+      throw new Error(`${called} stores ${name} as ${String(dtype).slice(0, 20)}; read are ${Object.keys(TYPES).join(", ")}`);
     const [start, end] = Array.isArray(data_offsets) ? data_offsets : [];
     const isThere = Number.isInteger(start) && start >= 0 && end - start === sizeOf(shape) * type.bytes;
     if (!isThere || 8 + length + end > file.length) throw damaged(`${name} is not where its header says`);
     used += end - start;
     const numbers = type.read(file.slice(8 + length + start, 8 + length + end).buffer);
-    if (!numbers.every(Number.isFinite)) throw new Error(`${called}: ${name} holds values that are not numbers: copy the model again`);
+    if (!numbers.every(Number.isFinite))
+      throw new Error(`${called}: ${name} holds values that are not numbers: copy the model again`);
     return [name, shapedAs(numbers, shape)];
   });
   if (used !== file.length - 8 - length) throw damaged("its tensors do not fill it");

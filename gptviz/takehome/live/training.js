@@ -6,7 +6,7 @@ import { shapedAs, sizeOf } from "./safetensors.js";
 import { shapesOf } from "./shapes.js";
 
 /** @typedef {import("./parts.js").Tensor} Tensor */
-/** @typedef {{ steps: number, batch_size: number, learning_rate: number, warmup: number, final_rate: number, weight_decay: number, beta1: number, beta2: number, clip: number }} Recipe the fields of gptviz/train/recipe.py; its schedule is a cosine */
+/** @typedef {{ steps: number, batch_size: number, learning_rate: number, warmup: number, final_rate: number, weight_decay: number, beta1: number, beta2: number, clip: number, seed?: number }} Recipe the fields of gptviz/train/recipe.py; its schedule is a cosine */
 
 const EPS = 1e-8; // AdamW's
 const CLIPPED = 1e-6; // is added to the norm of gradients that are clipped, as torch does
