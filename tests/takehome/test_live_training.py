@@ -8,7 +8,6 @@ import dataclasses
 import json
 import shutil
 import subprocess
-from itertools import islice
 from pathlib import Path
 from typing import Any
 

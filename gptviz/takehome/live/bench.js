@@ -8,6 +8,7 @@ import { ROLES } from "../../components/kit/roles.js";
 const HEIGHT = 220;
 const MARGIN = { left: 48, right: 12, top: 12, bottom: 40 };
 const SMALLEST = 260; // pixels across
+const TIMED = 5; // steps after which it is said how long the rest takes
 const find = (/** @type {string} */ selector) => /** @type {any} */ (document.querySelector(selector));
 
 /** A number of seconds as a person says it. @param {number} seconds */
@@ -47,7 +48,8 @@ export class Bench {
     this.source = this.about.twins[`${size.value} ${isList ? "list" : "text"}`];
     this.what = kind.selectedOptions[0].dataset.of;
     find("#train").disabled = true;
-    find("#learned").textContent = "Beginning …";
+    find("#learned").textContent = "";
+    find("#pace").textContent = "Beginning …";
     const { trained } = this.about,
       sizes = { ...trained.sizes[size.value], ...trained.common };
     const asked = { name: `my-${kind.value}`, text: text.value, isList, sizes, steps: steps.valueAsNumber, seed: 0 };
@@ -57,6 +59,7 @@ export class Bench {
   /** Another run may begin: this one did not. */
   refuse() {
     this.isWaiting = false;
+    find("#pace").textContent = "";
     find("#train").disabled = false;
   }
 
@@ -72,15 +75,16 @@ export class Bench {
     Object.assign(progress, { hidden: isOver, max: steps, value: step });
     const [{ validation }] = evaluations.slice(-1),
       blind = Math.log(size.vocab_size),
-      left = step ? `, about ${spoken((seconds / step) * (steps - step))} left` : "";
+      left = step >= TIMED ? `, about ${spoken((seconds / step) * (steps - step))} left` : "";
     const rare = dropped ? ` ${dropped} rare characters are left out of it.` : "";
     const about = `${parameters.toLocaleString("en-US")} parameters, ${size.n_layer} block${size.n_layer > 1 ? "s" : ""}.${rare}`;
     const result = `After ${step} step${step === 1 ? "" : "s"} the loss on ${this.what} that it never saw is ${validation.toFixed(2)} nats per character; guessing blindly has ${blind.toFixed(2)}.`;
-    find("#learned").textContent = isOver ? result : `Step ${step} of ${steps}${left}`;
+    find("#pace").textContent = isOver ? "" : `Step ${step} of ${steps}${left}`;
+    find("#learned").textContent = isOver ? result : ""; // read aloud once, at the end
     find("#facts").textContent = `${report.name}: ${about}`;
     this.draw(report);
     const rows = samples.map(({ step: at, texts }) =>
-      make("li", "", [make("b", "", `Step ${at}: `), make("code", "", texts.join(" · "))]),
+      make("li", "", [make("b", "", `Step ${at}: `), make("code", "", texts.map((text) => text || "—").join(" · "))]),
     );
     find("#samples").replaceChildren(...rows.reverse());
   }

@@ -116,7 +116,10 @@ async function ask(more = {}) {
   // The files of a model come when it is chosen.
   const filesOf = (/** @type {string} */ name) =>
     new Promise((done, failed) => {
-      const script = Object.assign(document.createElement("script"), { src: `models/${name}.js`, onerror: failed });
+      const script = Object.assign(document.createElement("script"), {
+        src: `models/${encodeURIComponent(name)}.js`,
+        onerror: failed,
+      });
       script.onload = () => done(JSON.parse(partOf(`model-${name}`)));
       document.head.append(script);
     });
@@ -217,7 +220,7 @@ worker.onmessage = async ({ data }) => {
   }
   if (data.refused) {
     find(bench.isWaiting ? "#learned" : "#opened").textContent = `This does not work: ${data.refused}.`;
-    bench.refuse();
+    if (bench.isWaiting) bench.refuse();
   }
   if (data.saved) save(data.saved);
   if (!data.asked) return;
