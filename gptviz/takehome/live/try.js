@@ -204,7 +204,7 @@ function add({ name, prompt: first, kept }, isRun) {
     model.append(Object.assign(document.createElement("option"), { textContent: name }));
     choose({ model: name, prompt: null, position: null, step: null });
   } else if (before.kept.length < kept.length && asked().wanted.model === name) {
-    present();
+    presentSteps();
     if (!query().has("step")) ask();
   }
 }
@@ -269,6 +269,16 @@ function present() {
   for (const button of document.querySelectorAll("#views button")) {
     button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.view === now.view));
   }
+  presentSteps();
+  find("#in_app").hidden = own.has(now.model);
+  find("#writing").hidden = now.view !== "generate";
+  for (const input of settings) input.value = String(sampling[input.name]);
+  lead();
+}
+
+/** Bring the steps in line with the address: of a model that is trained they grow, while a reader types. */
+function presentSteps() {
+  const { wanted: now } = asked();
   const { kept = [], isRun = false } = own.get(now.model) ?? {},
     steps = isRun ? kept : [...kept, null];
   find("#steps").hidden = !kept.length;
@@ -276,10 +286,6 @@ function present() {
   step.value = String(steps.indexOf(now.step));
   find("#steps output").textContent = now.step === null ? "the end" : String(now.step);
   step.setAttribute("aria-valuetext", find("#steps output").textContent);
-  find("#in_app").hidden = own.has(now.model);
-  find("#writing").hidden = now.view !== "generate";
-  for (const input of settings) input.value = String(sampling[input.name]);
-  lead();
 }
 
 /** Let the link lead to the page of the app that shows the same. */
