@@ -318,7 +318,11 @@ function save({ file, bytes }) {
 /** Open the files of a model. @param {Promise<{ path: string, file: Blob }[]>} files */
 async function open(files) {
   find("#opened").textContent = "Opening …";
-  worker.postMessage({ open: await files, fields: about.fields, prompt: prompt.value });
+  try {
+    worker.postMessage({ open: await files, fields: about.fields, prompt: prompt.value });
+  } catch (error) {
+    find("#opened").textContent = `This does not work: ${/** @type {Error} */ (error).message}.`;
+  }
 }
 const chosen = find("#file");
 chosen.onchange = () => {
