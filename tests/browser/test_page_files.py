@@ -369,7 +369,7 @@ def test_a_model_is_trained_and_looked_at_at_any_step_without_a_network(
     page.goto(live)
     answered(page, "next_token")
     train(page, 50)
-    learned = page.get_by_role("status").filter(has_text="After 50 steps the loss on names")
+    learned = page.get_by_role("status").filter(has_text="After 50 steps the loss on held-out names")
     expect(learned).to_be_visible()
     loss, blind = map(float, re.findall(r"\d+\.\d+", learned.inner_text()))
     assert blind == pytest.approx(math.log(27), abs=0.01)
@@ -415,7 +415,7 @@ def test_stop_keeps_what_was_learned_and_the_page_answers_meanwhile(
     page.get_by_label("Prompt").fill("mar")
     expect(guess).to_contain_text("After “r” the model’s guess is")
     page.get_by_role("button", name="Stop", exact=True).click()
-    learned = page.get_by_role("status").filter(has_text="the loss on names")
+    learned = page.get_by_role("status").filter(has_text="the loss on held-out names")
     expect(learned).to_be_visible()
     (step,) = re.findall(r"After (\d+) steps?", learned.inner_text())
     assert 0 < int(step) < 5000
@@ -451,7 +451,7 @@ def test_what_is_typed_or_dropped_is_never_markup(
     ).to_be_visible()
     text.fill("\n".join(9 * HOSTILE[:5]))
     page.get_by_role("button", name="Train", exact=True).click()
-    expect(page.get_by_text("After 10 steps the loss on lines")).to_be_visible()
+    expect(page.get_by_text("After 10 steps the loss on held-out lines")).to_be_visible()
     content = BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr(HOSTILE[0], b"x")

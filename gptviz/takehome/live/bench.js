@@ -6,7 +6,7 @@ import { ROLES } from "../../components/kit/roles.js";
 /** @typedef {{ name: string, step: number, steps: number, losses: number[], evaluations: { step: number, validation: number }[], samples: { step: number, texts: string[] }[], seconds: number, isOver: boolean, parameters: number, dropped: number, size: { vocab_size: number, n_layer: number } }} Report of a run */
 
 const HEIGHT = 220;
-const MARGIN = { left: 48, right: 12, top: 12, bottom: 40 };
+const MARGIN = { left: 48, right: 12, top: 28, bottom: 40 };
 const SMALLEST = 260; // pixels across
 const TIMED = 5; // steps after which it is said how long the rest takes
 const find = (/** @type {string} */ selector) => /** @type {any} */ (document.querySelector(selector));
@@ -78,10 +78,11 @@ export class Bench {
       left = step >= TIMED ? `, about ${spoken((seconds / step) * (steps - step))} left` : "";
     const rare = dropped ? ` ${dropped} rare characters are left out of it.` : "";
     const about = `${parameters.toLocaleString("en-US")} parameters, ${size.n_layer} block${size.n_layer > 1 ? "s" : ""}.${rare}`;
-    const result = `After ${step} step${step === 1 ? "" : "s"} the loss on ${this.what} that it never saw is ${validation.toFixed(2)} nats per character; guessing blindly has ${blind.toFixed(2)}.`;
+    const result = `After ${step} step${step === 1 ? "" : "s"} the loss on held-out ${this.what} is ${validation.toFixed(2)} nats per character; guessing blindly has ${blind.toFixed(2)}.`;
     find("#pace").textContent = isOver ? "" : `Step ${step} of ${steps}${left}`;
     find("#learned").textContent = isOver ? result : ""; // read aloud once, at the end
     find("#facts").textContent = `${report.name}: ${about}`;
+    find("#legend").hidden = false;
     this.draw(report);
     const rows = samples.map(({ step: at, texts }) =>
       make("li", "", [make("b", "", `Step ${at}: `), make("code", "", texts.map((text) => text || "—").join(" · "))]),
@@ -116,6 +117,7 @@ export class Bench {
         text(String(loss), MARGIN.left - 6, y(loss) + 4, "end"),
       ]),
       ...[0, steps].map((step) => text(String(step), x(step), HEIGHT - MARGIN.bottom + 16, step ? "end" : "middle")),
+      text("loss in nats per character", 0, 12, "start"),
       text("steps of training", (MARGIN.left + width) / 2, HEIGHT - 8),
       shape("line", { class: "blind", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(blind), y2: y(blind) }),
       text("guessing blindly", width - MARGIN.right, y(blind) + 14, "end"),
