@@ -69,10 +69,11 @@ def gallery(options: argparse.Namespace) -> CommandOutput:
                 f"there is no lesson and no page {name!r:.40}{name_known(name, known)}"
             )
     exhibits = [exhibit for exhibit in every if not options.only or exhibit.of in options.only]
+    live: LivePage | None = None
     if options.names:
         live = _own(list(dict.fromkeys(options.names)))
-    else:
-        live = _live() if not options.only or NAME in options.only else None
+    elif not options.only or NAME in options.only:
+        live = _live()
     pictures = not options.without_thumbnails
     listed = len(exhibits) + (live is not None)
     for number, exhibit in enumerate(

@@ -369,7 +369,9 @@ def test_a_model_is_trained_and_looked_at_at_any_step_without_a_network(
     page.goto(live)
     answered(page, "next_token")
     train(page, 50)
-    learned = page.get_by_role("status").filter(has_text="After 50 steps the loss on held-out names")
+    learned = page.get_by_role("status").filter(
+        has_text="After 50 steps the loss on held-out names"
+    )
     expect(learned).to_be_visible()
     loss, blind = map(float, re.findall(r"\d+\.\d+", learned.inner_text()))
     assert blind == pytest.approx(math.log(27), abs=0.01)

@@ -162,7 +162,7 @@ def _fields() -> dict[str, object]:
     """What opening.js has to know of the fields of a config: what each may be, and what the
     browser computes.
     """
-    described = {}
+    described: dict[str, object] = {}
     for field in dataclasses.fields(Config):
         info = dataclasses.asdict(field_infos(Config)[field.name])
         about = {key: info[key] for key in _OF_FIELDS} | {"computed": computed_values(field)}
