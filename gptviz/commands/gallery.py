@@ -91,7 +91,7 @@ def gallery(options: argparse.Namespace) -> CommandOutput:
     ]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
     lines: Lines = [
-        f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it "
+        f"The gallery is in {options.out / 'index.html'}: {len(files)} file{'s' * (len(files) != 1)} beside it "
         f"({in_bytes(written)})"
     ]
     if pictures and browser() is None:

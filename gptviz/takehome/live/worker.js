@@ -122,12 +122,12 @@ function save({ name, source, version }) {
   postMessage({ saved: { file: `${name}${source === undefined ? "" : "-python"}.zip`, bytes } });
 }
 
-self.onmessage = async ({ data }) => {
+self.onmessage = ({ data }) => {
   const refuse = (/** @type {Error} */ error) => postMessage({ refused: error.message });
   if (data.names) for (const name of data.names) taken.add(name);
-  else if (data.learn) await learn(data.learn).catch(refuse);
+  else if (data.learn) learn(data.learn).catch(refuse);
   else if (data.stop) runs.get(data.stop)?.stop();
-  else if (data.open) await open(data.open, data.fields, data.prompt).catch(refuse);
+  else if (data.open) open(data.open, data.fields, data.prompt).catch(refuse);
   else if (data.save) save(data.save);
   else postMessage({ asked: data, ...answered(data) });
 };
