@@ -24,6 +24,13 @@ BEGINNING = "O Romeo, Romeo! wherefore art thou "
 
 def _options(this: argparse.ArgumentParser) -> None:
     this.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help="models of your own: the page “Try it” alone, about these; default: the gallery of "
+        "all lessons and pages",
+    )
+    this.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
@@ -52,7 +59,9 @@ def gallery(options: argparse.Namespace) -> CommandOutput:
     from gptviz.takehome.gallery import browser, write_gallery
     from gptviz.takehome.live.page import NAME
 
-    every = [*_lessons(), *_pages()]
+    if options.names and options.only:
+        raise UsageError("--only chooses from the whole gallery: leave it out, or the names")
+    every = [] if options.names else [*_lessons(), *_pages()]
     known = list(dict.fromkeys((NAME, *(exhibit.of for exhibit in every))))
     for name in options.only:
         if name not in known:
@@ -60,7 +69,11 @@ def gallery(options: argparse.Namespace) -> CommandOutput:
                 f"there is no lesson and no page {name!r:.40}{name_known(name, known)}"
             )
     exhibits = [exhibit for exhibit in every if not options.only or exhibit.of in options.only]
-    live = _live() if not options.only or NAME in options.only else None
+    live: LivePage | None = None
+    if options.names:
+        live = _own(list(dict.fromkeys(options.names)))
+    elif not options.only or NAME in options.only:
+        live = _live()
     pictures = not options.without_thumbnails
     listed = len(exhibits) + (live is not None)
     for number, exhibit in enumerate(
@@ -78,7 +91,7 @@ def gallery(options: argparse.Namespace) -> CommandOutput:
     ]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
     lines: Lines = [
-        f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it "
+        f"The gallery is in {options.out / 'index.html'}: {len(files)} file{'s' * (len(files) != 1)} beside it "
         f"({in_bytes(written)})"
     ]
     if pictures and browser() is None:
@@ -143,8 +156,6 @@ def _live() -> LivePage:
     easy to read.
     """
     from gptviz.runs import checkpoints
-    from gptviz.takehome.live.page import VIEWS, LivePage
-    from gptviz.ui.menu import PAGES
 
     shipped = [
         of
@@ -153,11 +164,30 @@ def _live() -> LivePage:
     ]
     folders = {folder.name: folder for folder in sorted(shipped)}
     names = [*ALSO_ABOUT, *(name for name in folders if name not in ALSO_ABOUT)]
-    prompts = {name: _prompt(folders[name]) for name in names}
+    return _page({name: _prompt(folders[name]) for name in names}, ALSO_ABOUT[-1])
+
+
+def _own(names: list[str]) -> LivePage:
+    """The page “Try it” about these models; a UsageError names one that a browser cannot compute,
+    and what it lacks.
+    """
+    from gptviz.runs import checkpoints
+
+    page = _page({name: _prompt(checkpoints.find(name)) for name in names}, names[0])
+    for name, lacking in page.missing_features.items():
+        raise UsageError(f"{name} cannot be on the page “Try it”, which has no {lacking}")
+    return page
+
+
+def _page(prompts: dict[str, str], usual: str) -> LivePage:
+    """The page “Try it” about models with these first prompts."""
+    from gptviz.takehome.live.page import VIEWS, LivePage
+    from gptviz.ui.menu import PAGES
+
     titles, captions = (
         {name: getattr(PAGES[name], words) for name in VIEWS} for words in ("title", "caption")
     )
-    return LivePage(prompts, titles, captions, usual=ALSO_ABOUT[-1])
+    return LivePage(prompts, titles, captions, usual=usual)
 
 
 def _prompt(folder: Path) -> str:

@@ -62,7 +62,8 @@ class Exhibit:
 
 TRY = Exhibit(
     *(NAME, NAME, "With your own prompt", "Try it"),
-    "Type a text, and see tokens, guesses and attention of a model: your browser computes it.",
+    "Type a text, and see tokens, guesses and attention of a model; train one, or bring your own: "
+    "your browser computes it.",
     lambda: PageContent(NAME, {}, ()),  # it has no fixed content
 )
 

@@ -148,8 +148,16 @@ def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def source(name: str, config: Config, tokenizer: Tokenizer, stops: Stops = NEVER) -> str:
-    """The Python of a model, whose weights lie beside it in `name`.json."""
+def source(
+    name: str,
+    config: Config,
+    tokenizer: Tokenizer,
+    stops: Stops = NEVER,
+    known: Mapping[str, object] | None = None,
+) -> str:
+    """The Python of a model, whose weights lie beside it in `name`.json; `known` has values that
+    stand in it instead of the model's own.
+    """
     facts = facts_of(config, tokenizer, stops)
 
     def condition_holds(condition: str) -> bool:
@@ -173,7 +181,8 @@ def source(name: str, config: Config, tokenizer: Tokenizer, stops: Stops = NEVER
         for text in lines
     ]
     title, *body = (
-        Template(text).substitute(values_of(name, config, tokenizer, stops)) for text in chosen
+        Template(text).substitute(values_of(name, config, tokenizer, stops) | dict(known or {}))
+        for text in chosen
     )
     return "\n\n".join((title, imports("\n".join(body)), "\n\n\n".join(body))) + "\n"
 

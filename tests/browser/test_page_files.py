@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+import zipfile
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -14,10 +17,11 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 import gptviz
 from gptviz.__main__ import main
 from gptviz.generate.sampling import Sampling
+from gptviz.runs.sharing import unpack
 from gptviz.takehome.page import Code, ControlValue, PageContent, PlainText, read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.contrast import LEAST
-from tests.browser.machinery import PATIENCE
+from tests.browser.machinery import HOSTILE, PATIENCE
 from tests.figures.contrast import contrast
 
 pytestmark = pytest.mark.browser
@@ -349,3 +353,112 @@ def test_a_gallery_is_used_from_a_folder_and_asks_nobody(
     other = page.locator(".head").first
     other.click()
     expect(other).to_have_attribute("aria-pressed", "true")
+
+
+def train(page: Page, steps: int) -> None:
+    """Begin to train a small model on names."""
+    page.get_by_text("Train your own").click()
+    page.get_by_label("Steps", exact=True).fill(str(steps))
+    page.get_by_role("button", name="Train", exact=True).click()
+
+
+def test_a_model_is_trained_and_looked_at_at_any_step_without_a_network(
+    without_network: Callable[[int, int], Page], live: str
+) -> None:
+    page = without_network(390, 844)
+    page.goto(live)
+    answered(page, "next_token")
+    train(page, 50)
+    learned = page.get_by_role("status").filter(
+        has_text="After 50 steps the loss on held-out names"
+    )
+    expect(learned).to_be_visible()
+    loss, blind = map(float, re.findall(r"\d+\.\d+", learned.inner_text()))
+    assert blind == pytest.approx(math.log(27), abs=0.01)
+    assert loss < blind - 0.2
+    expect(page.locator("#model")).to_have_value("my-names")
+    expect(
+        page.get_by_role("list", name="What it writes").get_by_role("listitem").first
+    ).to_contain_text("Step 50:")
+    assert page.locator("#curve circle").count() == page.get_by_role("listitem").count()
+    for name, view in (
+        ("Attention", "attention"),
+        ("Logit lens", "lens"),
+        ("Generate", "generate"),
+        ("Next token", "next_token"),
+    ):
+        page.get_by_role("button", name=name, exact=True).click()
+        answered(page, view)
+        assert page.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
+    # At its first snapshot every token is about equally likely.
+    guess = page.get_by_role("status").filter(has_text="the model’s guess is")
+    percent = lambda: float(re.findall(r"with (\d+\.\d+) %", guess.inner_text())[0])  # noqa: E731
+    assert percent() > 100 / 27 + 3
+    steps = page.get_by_label("Steps of training")
+    steps.press("Home")
+    expect(steps).to_have_attribute("aria-valuetext", "0")
+    expect(page).to_have_url(re.compile("step=0"))
+    expect(guess).to_have_text(re.compile(r"with [345]\.\d+ %"))
+    page.reload()
+    expect(page.get_by_text("The link asks for model = “my-names”")).to_be_visible()
+
+
+def test_stop_keeps_what_was_learned_and_the_page_answers_meanwhile(
+    without_network: Callable[[int, int], Page], live: str, tmp_path: Path, home: Path
+) -> None:
+    page = without_network(1280, 900)
+    page.goto(live)
+    answered(page, "next_token")
+    train(page, 5000)
+    expect(page.locator("#model")).to_have_value("my-names")
+    guess = page.get_by_role("status").filter(has_text="the model’s guess is")
+    page.get_by_label("Prompt").fill("mar")
+    expect(guess).to_contain_text("After “r” the model’s guess is")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    learned = page.get_by_role("status").filter(has_text="the loss on held-out names")
+    expect(learned).to_be_visible()
+    (step,) = re.findall(r"After (\d+) steps?", learned.inner_text())
+    assert 0 < int(step) < 5000
+    expect(page.locator("#steps output")).to_have_text(step)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save for gptviz (zip)").click()
+    download.value.save_as(tmp_path / "my-names.zip")
+    lm = gptviz.load(unpack(tmp_path / "my-names.zip").name)
+    assert lm.card.steps == int(step)
+    # Dropped on the page it opens again, and shows the same.
+    said = guess.inner_text()
+    page.get_by_label("Bring your own").set_input_files(tmp_path / "my-names.zip")
+    expect(page.get_by_text("my-names-2 is open")).to_be_visible()
+    page.get_by_label("Prompt").fill("mar")
+    expect(page.locator("#model")).to_have_value("my-names-2")
+    expect(guess).to_have_text(said)
+
+
+def test_what_is_typed_or_dropped_is_never_markup(
+    without_network: Callable[[int, int], Page], live: str
+) -> None:
+    page = without_network(1280, 900)
+    page.goto(live)
+    answered(page, "next_token")
+    page.get_by_text("Train your own").click()
+    page.get_by_label("Learn from").select_option("lines")
+    text = page.get_by_label("Text", exact=True)
+    text.fill("anna")
+    page.get_by_label("Steps", exact=True).fill("10")
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(
+        page.get_by_text("the text has 6 characters, and at least 22 are needed")
+    ).to_be_visible()
+    text.fill("\n".join(9 * HOSTILE[:5]))
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.get_by_text("After 10 steps the loss on held-out lines")).to_be_visible()
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr(HOSTILE[0], b"x")
+    file = {"name": "model.zip", "mimeType": "", "buffer": content.getvalue()}
+    page.get_by_label("Bring your own").set_input_files(file)  # type: ignore[arg-type]
+    expect(page.get_by_text(f"“{HOSTILE[0]}” is no name for a file")).to_be_visible()
+    assert page.locator("main img").count() == 0
+    assert page.title() == "Try it · gptviz"

@@ -7,6 +7,8 @@ import { Decoder } from "../../gptviz/takehome/live/decoder.js";
 import { uniform } from "../../gptviz/takehome/live/draws.js";
 import { ACTIVATIONS, NORMS, POSITIONS, RESIDUALS } from "../../gptviz/takehome/live/parts.js";
 import { Reading } from "../../gptviz/takehome/live/reading.js";
+import { tensorsIn } from "../../gptviz/takehome/live/safetensors.js";
+import { shapesOf } from "../../gptviz/takehome/live/shapes.js";
 import { TOKENIZERS, tokenizer } from "../../gptviz/takehome/live/tokenizers.js";
 import { Tree } from "../../gptviz/takehome/live/tree.js";
 
@@ -15,7 +17,8 @@ const json = (name) => JSON.parse(readFileSync(`${folder}/${name}.json`, "utf-8"
 const SAMPLING = { temperature: 0.8, top_k: 5, top_p: 0.9, seed: 3 };
 const base64 = (bytes) => Buffer.from(bytes).toString("base64");
 const config = json("config").config;
-const decoder = new Decoder(config, new Uint8Array(readFileSync(`${folder}/model.safetensors`)));
+const weights = new Uint8Array(readFileSync(`${folder}/model.safetensors`));
+const decoder = new Decoder(config, tensorsIn(weights, shapesOf(config)));
 const tokens = tokenizer(json("tokenizer"));
 
 function greedy(ids, count) {

@@ -1,34 +1,22 @@
-// A decoder as its checkpoint has it: config.json and model.safetensors, and a forward pass that keeps keys and values.
+// A decoder by its config and its weights: a forward pass that keeps keys and values.
 
-import { widened } from "../../components/kit/view.js";
 import { ACTIVATIONS, dot, linear, NORMS, POSITIONS, RESIDUALS, softmax } from "./parts.js";
 
 /** @typedef {import("./parts.js").Tensor} Tensor @typedef {import("./parts.js").Weights} Weights */
-/** @typedef {(name: string, value: Float32Array) => void} Tap sees a value of a pass by its name in gptviz/model/tap.py */
-
-/** The tensors of a safetensors file with numbers of two or four bytes, by name. @param {Uint8Array} file @returns {Record<string, Tensor>} */
-export function tensorsIn(file) {
-  const start = 8 + new DataView(file.buffer, file.byteOffset).getUint32(0, true);
-  const { __metadata__, ...header } = JSON.parse(new TextDecoder().decode(file.subarray(8, start)));
-  const found = Object.entries(header).map(([name, { dtype, shape, data_offsets }]) => {
-    const bytes = file.slice(start + data_offsets[0], start + data_offsets[1]).buffer;
-    const numbers = dtype === "F16" ? widened(new Uint16Array(bytes)) : new Float32Array(bytes);
-    return [name, Object.assign(numbers, { shape })];
-  });
-  return Object.fromEntries(found);
-}
+/** @typedef {(name: string, value: Float32Array) => void} Tap sees a value of a pass by its name in gptviz/model/tap.py; the inputs of neurons too */
 
 export class Decoder {
-  /** @param {Record<string, any>} config the fields of config.json @param {Uint8Array} file model.safetensors */
-  constructor(config, file) {
+  /** @param {Record<string, any>} config the fields of config.json @param {Record<string, Tensor>} tensors the weights by name */
+  constructor(config, tensors) {
     const { d_model, n_head, context_length, vocab_size } = config;
     this.config = config;
-    this.tensors = tensorsIn(file);
+    this.tensors = tensors;
     this.blocks = Array.from({ length: config.n_layer }, (_, i) => `blocks.${i}`);
     this.keyHeads = config.n_kv_head ?? n_head;
     this.headSize = config.d_head ?? d_model / n_head;
     this.scale = config.score_scale ?? this.headSize ** -0.5;
     this.vocabSize = vocab_size;
+    this.isQkNormed = config.qk_norm === true || config.qk_norm === "shared";
     this.looksBack = config.mask === "causal";
     this.residual = RESIDUALS[config.residual];
     this.positions = POSITIONS[config.positions];
@@ -80,7 +68,7 @@ export class Decoder {
       x = residual(x, (y) => this.attention(i, y, first, tap, queries), norm("attention"));
       if (config.d_mlp !== 0) {
         tap(`${block}.resid_mid`, x);
-        x = residual(x, (y) => this.mlp(block, y), norm("mlp"));
+        x = residual(x, (y) => this.mlp(block, y, tap), norm("mlp"));
       }
       tap(`${block}.resid_post`, x);
     }
@@ -98,14 +86,21 @@ export class Decoder {
 
   /** The logits that the head gives vectors of the stream. @param {Float32Array} x */
   head(x) {
-    const unembed = this.config.tied ? { weight: this.tensors["embed.weight"] } : this.part("head.unembed");
-    return linear(this.config.final_norm ? this.norm("head.final_norm", x) : x, unembed);
+    return linear(this.config.final_norm ? this.norm("head.final_norm", x) : x, this.unembed());
   }
 
-  /** @param {string} block @param {Float32Array} x */
-  mlp(block, x) {
-    const neurons = linear(x, this.part(`${block}.mlp.up`)).map(ACTIVATIONS[this.config.activation]);
-    return linear(neurons, this.part(`${block}.mlp.down`));
+  /** The weights of the unembedding, or of others of the same names. @param {Record<string, Tensor>} [tensors] @returns {Weights} */
+  unembed(tensors = this.tensors) {
+    return { weight: tensors[this.config.tied ? "embed.weight" : "head.unembed.weight"], bias: tensors["head.unembed.bias"] };
+  }
+
+  /** @param {string} block @param {Float32Array} x @param {Tap} tap */
+  mlp(block, x, tap) {
+    const inputs = linear(x, this.part(`${block}.mlp.up`)),
+      neurons = inputs.map(ACTIVATIONS[this.config.activation]),
+      out = linear(neurons, this.part(`${block}.mlp.down`));
+    for (const [what, value] of Object.entries({ inputs, neurons, out })) tap(`${block}.mlp.${what}`, value);
+    return out;
   }
 
   /** softmax(mask(q kᵀ · scale)) v per head, then W_O. @param {number} i the block @param {Float32Array} x [T, d_model] @param {number} first @param {Tap} tap @param {number} queries how many of the last tokens ask */
@@ -145,7 +140,7 @@ export class Decoder {
       }
     }
     const out = linear(z, this.part(`${name}.output`));
-    for (const [what, value] of Object.entries({ qkv: q, pattern, out })) tap(`${name}.${what}`, value);
+    for (const [what, value] of Object.entries({ qkv: q, pattern, z, out })) tap(`${name}.${what}`, value);
     return out;
   }
 
@@ -153,10 +148,9 @@ export class Decoder {
   turned(name, qkv, row, first) {
     const { headSize: size, positions, config } = this,
       end = (config.n_head + this.keyHeads) * size;
-    const isNormed = config.qk_norm === true || config.qk_norm === "shared";
     const turned = qkv.slice();
     for (let at = 0, p = first; at < qkv.length; at += row, p++) {
-      if (isNormed) turned.set(this.norm(`${name}.qk_norm`, qkv.subarray(at, at + end), size), at);
+      if (this.isQkNormed) turned.set(this.norm(`${name}.qk_norm`, qkv.subarray(at, at + end), size), at);
       if (positions.turn) {
         for (let head = at; head < at + end; head += size) positions.turn(turned, head, size, p, config.rotary_base ?? 10_000);
       }

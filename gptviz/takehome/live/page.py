@@ -5,6 +5,7 @@ files of its checkpoint.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,14 +14,19 @@ from html import escape
 from pathlib import Path
 from urllib.parse import urlencode
 
+from gptviz._version import __version__
 from gptviz.components.kit import modules
 from gptviz.language_model import load
 from gptviz.language_model.core import end_tokens
 from gptviz.language_model.writing import sequence_length
+from gptviz.model import Config
 from gptviz.runs import checkpoints
+from gptviz.settings.fields import field_infos
+from gptviz.text import CharTokenizer
+from gptviz.twin import writing
 
 from ..page_file import escape_data, fill_template, hand_over
-from . import HERE, missing_feature
+from . import HERE, computed_values, missing_feature
 
 NAME = "try"
 MODELS = "models"
@@ -33,6 +39,11 @@ VIEWS = {
     "lens": "lens_grid",
     "generate": "generation_tree",
 }
+# The models that a browser trains: what their sizes have in common, and the rest of each.
+TRAINED = json.loads((HERE / "trained.json").read_text(encoding="utf-8"))
+TEXTS = ("names", "words")
+# What a browser reads of the description of a field.
+_OF_FIELDS = ("kind", "optional", "low", "high", "low_excluded", "high_excluded", "choices")
 SCRIPTS = ("token_strip", *VIEWS.values())
 # The keys of an address that the page reads, itself or by its views: an address with any other has
 # a state that it does not show.
@@ -51,6 +62,7 @@ _KEYS = {
         "head",
         "heads",
         "show",
+        "step",
     ),
     *("direction", "query", "key", "sort", "least", "layer", "colour", "words", "attended"),
 }
@@ -106,6 +118,8 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
     left = ", ".join(f"{name} ({why})" for name, why in page.missing_features.items())
     views = {name: {"view": view, "caption": page.captions[name]} for name, view in VIEWS.items()}
     about = {"models": prompts, "views": views, "keys": sorted(_KEYS), "app": APP}
+    about |= {"fields": _fields(), "twins": _twins(), "texts": _texts(), "trained": TRAINED}
+    about["version"] = __version__
     data = {
         "about": json.dumps(about),
         "worker": json.dumps(modules.join_modules(HERE / "worker.js")),
@@ -142,3 +156,37 @@ def _files(name: str) -> dict[str, object]:
     weights = base64.b64encode((folder / "model.safetensors").read_bytes()).decode()
     stops = {"ends": sorted(end_tokens(lm)), "whole": sequence_length(lm)}
     return {"config": config, "tokenizer": tokenizer, "weights": weights} | stops
+
+
+def _fields() -> dict[str, object]:
+    """What opening.js has to know of the fields of a config: what each may be, and what the
+    browser computes.
+    """
+    described: dict[str, object] = {}
+    for field in dataclasses.fields(Config):
+        info = dataclasses.asdict(field_infos(Config)[field.name])
+        about = {key: info[key] for key in _OF_FIELDS} | {"computed": computed_values(field)}
+        if field.default is not dataclasses.MISSING:
+            about["default"] = field.default
+        described[field.name] = about
+    return described
+
+
+def _twins() -> dict[str, str]:
+    """The plain twin of each model that a browser trains, by its size and by what it learned from:
+    what differs from run to run has names, which run.js replaces.
+    """
+    known = {"name": "NAME_OF_MODEL", "parameters": "NUMBER_OF_PARAMETERS"}
+    known |= {"unknown": "ID_OF_UNKNOWN", "ends": "{ID_OF_END}"}
+    twins = {}
+    for size, sizes in TRAINED["sizes"].items():
+        tokenizer = CharTokenizer("ab")
+        config = Config.from_dict({"vocab_size": 2} | sizes | TRAINED["common"])
+        for kind, stops in (("list", writing.Stops((0,))), ("text", writing.NEVER)):
+            twins[f"{size} {kind}"] = writing.source("", config, tokenizer, stops, known)
+    return twins
+
+
+def _texts() -> dict[str, str]:
+    """What comes with the page to learn from, by its name."""
+    return {name: (HERE / f"{name}.txt").read_text(encoding="utf-8") for name in TEXTS}

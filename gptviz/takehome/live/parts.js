@@ -1,4 +1,6 @@
 // The parts of a decoder, one small function each, as in gptviz/model/parts. The vectors of T tokens lie one after the other.
+// Beside each is the way back: from the slope of the loss along what the part gave (dy) to that along what it was given (dx). The
+// slopes along weights are added to those in `slopes`, which has a tensor for each weight.
 
 /** @typedef {Float32Array & { shape: number[] }} Tensor @typedef {{ weight: Tensor, bias?: Tensor }} Weights */
 
@@ -14,6 +16,36 @@ export function linear(x, { weight, bias }) {
   for (let t = 0; t < length; t++)
     for (let row = t < tokens ? rows : 0; row < wide; row++) y[t * wide + row] = dot(weight, row * inner, x, t * inner, inner);
   return bias ? y.map((one, i) => one + bias[i % wide]) : y;
+}
+
+/** Back through `linear`: dx = dy W, dW = dyᵀ x, and db is the sum of dy. @param {Float32Array} x @param {Weights} weights @param {Float32Array} dy @param {Weights} slopes */
+export function linearBack(x, { weight }, dy, slopes) {
+  const [wide, inner] = weight.shape,
+    length = x.length / inner,
+    dx = new Float32Array(x.length);
+  for (let t = 0; t < length; t++) addRows(dx, t * inner, inner, dy, t * wide, 1, wide, weight);
+  for (let row = 0; row < wide; row++) addRows(slopes.weight, row * inner, inner, dy, row, wide, length, x);
+  if (slopes.bias) for (let at = 0; at < dy.length; at++) slopes.bias[at % wide] += dy[at];
+  return dx;
+}
+
+/** Add `count` rows of `size` numbers, each times its factor, to y from `to` on; the factors stand `step` apart, from `at` on. @param {Float32Array} y @param {number} to @param {number} size @param {Float32Array} factors @param {number} at @param {number} step @param {number} count @param {Float32Array} rows */
+function addRows(y, to, size, factors, at, step, count, rows) {
+  let k = 0;
+  // Four rows at a time, so that y is read and written less often.
+  for (const last = count - (count % 4); k < last; k += 4) {
+    const from = at + k * step,
+      [a, b, c, d] = [factors[from], factors[from + step], factors[from + 2 * step], factors[from + 3 * step]],
+      p = k * size,
+      q = p + size,
+      r = q + size,
+      s = r + size;
+    for (let i = 0; i < size; i++) y[to + i] += a * rows[p + i] + b * rows[q + i] + c * rows[r + i] + d * rows[s + i];
+  }
+  for (; k < count; k++) {
+    const factor = factors[at + k * step];
+    for (let i = 0, p = k * size; i < size; i++) y[to + i] += factor * rows[p + i];
+  }
 }
 
 /** The products of four rows of W, from p on, with two vectors of x, from u on: to y from `to` on. @param {Float32Array} W @param {number} p @param {Float32Array} x @param {number} u @param {number} size @param {Float32Array} y @param {number} to @param {number} wide */
@@ -63,7 +95,7 @@ export function dot(a, i, b, j, size) {
 }
 
 /** The sum of the last vectors of x with those of y. @param {Float32Array} x @param {Float32Array} y */
-const sum = (x, y) => y.map((one, i) => one + x[x.length - y.length + i]);
+export const sum = (x, y) => y.map((one, i) => one + x[x.length - y.length + i]);
 
 /**
  * Each vector of `size` numbers minus its mean, by its standard deviation, times a gain, plus a bias.
@@ -82,8 +114,33 @@ function layerNorm(x, size, { weight, bias }, eps) {
   return y;
 }
 
-/** By the name of the norm in a config: the norm, and its usual ε. @type {Record<string, { norm: typeof layerNorm, eps: number }>} */
-export const NORMS = { layernorm: { norm: layerNorm, eps: 1e-5 } };
+/**
+ * Back through `layerNorm`: with n = (x - mean) · scale and g = dy · gain, dx = scale · (g - mean(g) - n · mean(g · n)).
+ *
+ * @param {Float32Array} x @param {number} size @param {Partial<Weights>} weights @param {number} eps @param {Float32Array} dy @param {Partial<Weights>} slopes
+ */
+function layerNormBack(x, size, { weight }, eps, dy, slopes) {
+  const dx = new Float32Array(x.length),
+    normed = layerNorm(x, size, {}, eps);
+  for (let at = 0; at < x.length; at += size) {
+    let [mean, square, flat, along] = [0, 0, 0, 0];
+    for (let i = 0; i < size; i++) mean += x[at + i] / size;
+    for (let i = 0; i < size; i++) {
+      const slope = (dy[at + i] * (weight?.[i] ?? 1)) / size;
+      square += (x[at + i] - mean) ** 2 / size;
+      flat += slope;
+      along += slope * normed[at + i];
+      if (slopes.weight) slopes.weight[i] += dy[at + i] * normed[at + i];
+      if (slopes.bias) slopes.bias[i] += dy[at + i];
+    }
+    const scale = 1 / Math.sqrt(square + eps);
+    for (let i = 0; i < size; i++) dx[at + i] = scale * (dy[at + i] * (weight?.[i] ?? 1) - flat - normed[at + i] * along);
+  }
+  return dx;
+}
+
+/** By the name of the norm in a config: the norm, the way back, and its usual ε. @type {Record<string, { norm: typeof layerNorm, back: typeof layerNormBack, eps: number }>} */
+export const NORMS = { layernorm: { norm: layerNorm, back: layerNormBack, eps: 1e-5 } };
 
 /** The error function: its series, of which no term is negative. @param {number} x */
 function erf(x) {
@@ -100,6 +157,13 @@ export const ACTIVATIONS = {
   gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
 };
 
+/** The slope of each activation at x. @type {Record<string, (x: number) => number>} */
+export const SLOPES = {
+  relu: (x) => Number(x > 0),
+  relu2: (x) => 2 * Math.max(0, x),
+  gelu: (x) => (1 + erf(x / Math.SQRT2)) / 2 + (x * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI),
+};
+
 /** @typedef {(x: Float32Array) => Float32Array} Sublayer @type {Record<string, (x: Float32Array, f: Sublayer, norm: Sublayer) => Float32Array>} */
 export const RESIDUALS = {
   none: (x, f) => f(x),
@@ -109,10 +173,27 @@ export const RESIDUALS = {
 };
 
 /**
+ * Back through a residual: x came in, and the sublayer f added `out`; f and norm take what they were given and dy.
+ *
+ * @typedef {(x: Float32Array, dy: Float32Array) => Float32Array} SublayerBack
+ * @type {Record<string, (x: Float32Array, out: Float32Array, dy: Float32Array, f: SublayerBack, norm: Sublayer, normBack: SublayerBack) => Float32Array>}
+ */
+export const RESIDUALS_BACK = {
+  none: (x, _, dy, f) => f(x, dy),
+  plain: (x, _, dy, f) => sum(dy, f(x, dy)),
+  "pre-norm": (x, _, dy, f, norm, normBack) => sum(dy, normBack(x, f(norm(x), dy))),
+  "post-norm"(x, out, dy, f, _, normBack) {
+    const added = normBack(sum(x, out), dy);
+    return sum(added, f(x, added));
+  },
+};
+
+/**
  * What positions change: the vectors that come in, or a query or key of `size` numbers, in place; `p` is the place in the text.
  *
  * @typedef {object} Positions
  * @property {(x: Float32Array, first: number, table: Weights) => Float32Array} [embed]
+ * @property {(dy: Float32Array, table: Weights) => void} [embedBack] of a text from its beginning; dx is dy
  * @property {(vectors: Float32Array, at: number, size: number, p: number, base: number) => void} [turn]
  */
 
@@ -121,7 +202,11 @@ export const POSITIONS = {
   none: {},
   learned: {
     embed: (x, first, { weight }) => sum(weight.subarray(first * weight.shape[1], first * weight.shape[1] + x.length), x),
+    embedBack(dy, { weight }) {
+      for (let i = 0; i < dy.length; i++) weight[i] += dy[i];
+    },
   },
+  // The way back turns by as much the other way: by -p.
   rotary: {
     turn(vectors, at, size, p, base) {
       for (let i = at, half = size / 2; i < at + half; i++) {
@@ -142,4 +227,10 @@ export function softmax(x, at = 0, size = x.length) {
   for (let i = at; i < at + size; i++) total += Math.exp(x[i] - most);
   for (let i = at; i < at + size; i++) x[i] = Math.exp(x[i] - most) / total;
   return x;
+}
+
+/** Back through `softmax`, which gave y: dx = y · (dy - Σ y · dy), in place of dy. @param {Float32Array} y @param {Float32Array} dy @param {number} at @param {number} size */
+export function softmaxBack(y, dy, at, size) {
+  const mean = dot(y, at, dy, at, size);
+  for (let i = at; i < at + size; i++) dy[i] = y[i] * (dy[i] - mean);
 }

@@ -15,9 +15,10 @@ const MOST_IN_CELL = 20;
 /** @typedef {import("./decoder.js").Decoder} Decoder @typedef {import("./tokenizers.js").Tokenizer} Tokenizer */
 
 export class Reading {
-  /** @param {string} model its name @param {Decoder} decoder @param {Tokenizer} tokenizer @param {string} prompt @param {number[]} text its tokens, at least one */
-  constructor(model, decoder, tokenizer, prompt, text = tokenizer.encode(prompt)) {
+  /** @param {string} model its name @param {Decoder} decoder @param {Tokenizer} tokenizer @param {string} prompt @param {number[]} text its tokens, at least one @param {number | null} step of the snapshot that is read, null for the model itself */
+  constructor(model, decoder, tokenizer, prompt, text = tokenizer.encode(prompt), step = null) {
     this.model = model;
+    this.step = step;
     this.decoder = decoder;
     this.tokenizer = tokenizer;
     this.prompt = prompt;
@@ -28,11 +29,12 @@ export class Reading {
     this.seen = {};
     this.logits = decoder.read(this.ids, { tap: (name, value) => (this.seen[name] = value), whole: true });
     this.labels = this.ids.map((id) => tokenizer.labels[id]);
-    this.of = `${model}\n${prompt}`;
+    this.of = `${model}${step === null ? "" : ` ${step}`}\n${prompt}`;
   }
 
   get opened() {
-    return `import gptviz\n\nlm = gptviz.load(${JSON.stringify(this.model)})\n`;
+    const step = this.step === null ? "" : `, step=${this.step}`;
+    return `import gptviz\n\nlm = gptviz.load(${JSON.stringify(this.model)}${step})\n`;
   }
 
   /** The prompt up to `position`, and a token. @param {number} position @param {number} token */

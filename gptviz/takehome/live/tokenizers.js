@@ -64,7 +64,7 @@ const CUT =
   /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 
 /** The letter that stands for each byte: its own where that can be seen, else one from U+0100 on. */
-function lettersOfBytes() {
+export function lettersOfBytes() {
   let next = 256;
   const isSeen = (/** @type {number} */ byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
   return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(isSeen(byte) ? byte : next++));

@@ -4,8 +4,10 @@ import { percent, shortened } from "../../components/kit/text.js";
 import { valuesIn } from "../../components/kit/values.js";
 import { unpack } from "../../components/kit/view.js";
 import { mounted, partOf } from "../mounting.js";
+import { Bench } from "./bench.js";
+import { dropped, listed } from "./dropping.js";
 
-/** @typedef {{ models: Record<string, string>, views: Record<string, { view: string, caption: string }>, keys: string[], app: string }} About `models`: the first prompt of each; `keys` of an address that are read */
+/** @typedef {{ models: Record<string, string>, views: Record<string, { view: string, caption: string }>, keys: string[], app: string, fields: any, twins: Record<string, string>, trained: any, texts: Record<string, string>, version: string }} About `models`: the first prompt of each; `keys` of an address that are read; `fields` of a config; `twins`: the Python of each size, `texts` to learn from */
 
 /** @type {About} */
 const about = JSON.parse(partOf("about"));
@@ -19,7 +21,10 @@ const DECLARED = {
   model: { names: Object.keys(about.models) },
   view: { names: Object.keys(about.views) },
   position: { whole: /** @type {[number, number]} */ ([0, LONGEST]) },
+  step: { whole: /** @type {[number, number]} */ ([0, 10 ** 9]) },
 };
+/** The models of the reader's own: the steps of their snapshots, and whether the last one is the model. @type {Map<string, { kept: number[], isRun: boolean }>} */
+const own = new Map();
 // As the controls of the app have it.
 const OF_WRITING = /** @type {import("../../components/kit/values.js").Declared} */ ({
   temperature: { real: [0, 2] },
@@ -32,7 +37,9 @@ const query = () => new URLSearchParams(location.search);
 /** The values in the address; of those with one key the first. */
 const inAddress = () => Object.fromEntries([...query()].reverse());
 const find = (/** @type {string} */ selector) => /** @type {any} */ (document.querySelector(selector));
-const [model, prompt, said, vain, link, caption] = ["#model", "#prompt", "#said", "#vain", "#app", "#caption"].map(find);
+const [model, prompt, said, vain, link, caption, step] = ["#model", "#prompt", "#said", "#vain", "#app", "#caption", "#step"].map(
+  find,
+);
 const worker = new Worker(URL.createObjectURL(new Blob([JSON.parse(partOf("worker"))])));
 
 // The page is loaded when it shows something: who takes a picture of it, as the gallery does, waits for that.
@@ -72,13 +79,22 @@ function asked() {
   const { values, refused } = valuesIn(DECLARED, of),
     writing = valuesIn(OF_WRITING, of);
   const { model: name = DECLARED.model.names[0], view = DECLARED.view.names[0], position = null } = values;
+  const { kept = [], isRun = false } = own.get(name) ?? {},
+    newest = isRun ? (kept.at(-1) ?? null) : null;
+  if (values.step !== undefined && !kept.includes(values.step)) refused.push(["step", String(values.step)]);
   const text = of.prompt ?? about.models[name],
     isLong = text.length > LONGEST;
   if (view === "generate") refused.push(...writing.refused);
   if (isLong) refused.push(["prompt", text]);
   refused.push(...Object.entries(of).filter(([key]) => key !== "view" && !about.keys.includes(key)));
   return {
-    wanted: { model: name, view, position, prompt: isLong ? about.models[name] : text },
+    wanted: {
+      model: name,
+      view,
+      position,
+      step: kept.includes(values.step) ? values.step : newest,
+      prompt: isLong ? about.models[name] : text,
+    },
     sampling: /** @type {Record<string, number>} */ ({ ...PLAIN, ...writing.values }),
     refused,
   };
@@ -100,7 +116,10 @@ async function ask(more = {}) {
   // The files of a model come when it is chosen.
   const filesOf = (/** @type {string} */ name) =>
     new Promise((done, failed) => {
-      const script = Object.assign(document.createElement("script"), { src: `models/${name}.js`, onerror: failed });
+      const script = Object.assign(document.createElement("script"), {
+        src: `models/${encodeURIComponent(name)}.js`,
+        onerror: failed,
+      });
       script.onload = () => done(JSON.parse(partOf(`model-${name}`)));
       document.head.append(script);
     });
@@ -174,7 +193,37 @@ function settle() {
   return next !== null;
 }
 
+/** Show a model of the reader's own among the others, and open it. @param {{ name: string, prompt: string, kept: number[] }} opened @param {boolean} isRun */
+function add({ name, prompt: first, kept }, isRun) {
+  const before = own.get(name);
+  own.set(name, { kept, isRun });
+  if (!before) {
+    known.add(name);
+    about.models[name] = first;
+    DECLARED.model.names.push(name);
+    model.append(Object.assign(document.createElement("option"), { textContent: name }));
+    choose({ model: name, prompt: null, position: null, step: null });
+  } else if (before.kept.length < kept.length && asked().wanted.model === name) {
+    presentSteps();
+    if (!query().has("step")) ask();
+  }
+}
+
 worker.onmessage = async ({ data }) => {
+  if (data.run) {
+    bench.show(data.run);
+    add(data.run, true);
+  }
+  if (data.own) {
+    find("#opened").textContent = `${data.own.name} is open: it is in the list of models now, until this page is closed.`;
+    add(data.own, false);
+  }
+  if (data.refused) {
+    find(bench.isWaiting ? "#learned" : "#opened").textContent = `This does not work: ${data.refused}.`;
+    if (bench.isWaiting) bench.refuse();
+  }
+  if (data.saved) save(data.saved);
+  if (!data.asked) return;
   const isTaken = data.prompt !== undefined;
   const why = (/** @type {Error} */ error) => (said.textContent = `This cannot be shown: ${error.message}`);
   if (waiting.next === null && !isTaken) await show(data).catch(why);
@@ -220,9 +269,23 @@ function present() {
   for (const button of document.querySelectorAll("#views button")) {
     button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.view === now.view));
   }
+  presentSteps();
+  find("#in_app").hidden = own.has(now.model);
   find("#writing").hidden = now.view !== "generate";
   for (const input of settings) input.value = String(sampling[input.name]);
   lead();
+}
+
+/** Bring the steps in line with the address: of a model that is trained they grow, while a reader types. */
+function presentSteps() {
+  const { wanted: now } = asked();
+  const { kept = [], isRun = false } = own.get(now.model) ?? {},
+    steps = isRun ? kept : [...kept, null];
+  find("#steps").hidden = !kept.length;
+  step.max = String(steps.length - 1);
+  step.value = String(steps.indexOf(now.step));
+  find("#steps output").textContent = now.step === null ? "the end" : String(now.step);
+  step.setAttribute("aria-valuetext", find("#steps output").textContent);
 }
 
 /** Let the link lead to the page of the app that shows the same. */
@@ -235,7 +298,43 @@ function lead() {
   link.href = `${about.app}/${now.view}?${choices}`;
 }
 
-model.onchange = () => choose({ model: model.value, prompt: null, position: null });
+model.onchange = () => choose({ model: model.value, prompt: null, position: null, step: null });
+step.oninput = () => {
+  const { kept, isRun } = /** @type {{ kept: number[], isRun: boolean }} */ (own.get(asked().wanted.model)),
+    isLast = Number(step.value) === kept.length - Number(isRun);
+  choose({ step: isLast ? null : String(kept[Number(step.value)]) });
+};
+
+const bench = new Bench(about, (message) => worker.postMessage(message));
+worker.postMessage({ names: Object.keys(about.models) });
+
+/** Hand a file to the reader. @param {{ file: string, bytes: Uint8Array }} saved */
+function save({ file, bytes }) {
+  const href = URL.createObjectURL(new Blob([/** @type {BlobPart} */ (bytes)], { type: "application/zip" }));
+  Object.assign(document.createElement("a"), { href, download: file }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 10_000);
+}
+
+/** Open the files of a model. @param {Promise<{ path: string, file: Blob }[]>} files */
+async function open(files) {
+  find("#opened").textContent = "Opening …";
+  try {
+    worker.postMessage({ open: await files, fields: about.fields, prompt: prompt.value });
+  } catch (error) {
+    find("#opened").textContent = `This does not work: ${/** @type {Error} */ (error).message}.`;
+  }
+}
+const chosen = find("#file");
+chosen.onchange = () => {
+  if (chosen.files.length) open(Promise.resolve(listed(chosen.files)));
+  chosen.value = "";
+};
+addEventListener("dragover", (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
+addEventListener("drop", (event) => {
+  if (!event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault();
+  open(dropped(event.dataTransfer));
+});
 /** @type {ReturnType<typeof setTimeout>} */
 let typed;
 prompt.oninput = () => {
