@@ -6,6 +6,10 @@ each token (Gao and others 2024); in a ReLU dictionary the sum of all activation
 (Bricken and others 2023). The rows of the decoder have length 1 all the time. A feature that was
 active nowhere for a while is dead, and begins again as the vector of a token that the others give
 back badly.
+
+In many large models the stream at a few tokens, such as the first, is hundreds of times as long as
+elsewhere, always in one direction (Sun and others 2024, "Massive Activations in Large Language
+Models"). Nothing is fitted to them: each such direction has a feature of its own.
 """
 
 from __future__ import annotations
@@ -43,6 +47,11 @@ PATIENCE = 100
 REVIVED = 0.7
 # Between two reports.
 STEPS = 20
+# A vector so many times as long as the median is massive; two of them with a larger cosine are of
+# one direction, and of so many directions at most each has a feature.
+MASSIVE = 10.0
+SAME = 0.8
+MOST_MASSIVE = 8
 
 
 def tokens_that_count(rows: Rows) -> Tensor:
@@ -128,6 +137,7 @@ def fit(
             f"a dictionary of {size:,} features takes {in_bytes(needed)} while it is fitted, and "
             f"{in_bytes(free)} is free: {way_out()}, or choose fewer features"
         )
+    vectors, massive = _without_massive(vectors)
     center = vectors.mean(0)
     scale = (vectors - center).square().mean().sqrt()
     if not 0 < scale < torch.inf:
@@ -138,6 +148,8 @@ def fit(
     draw = torch.Generator().manual_seed(seed)
     chosen = (vectors[torch.randint(len(vectors), (size,), generator=draw)] - center) / scale
     rows = F.normalize(chosen + 1e-3 * torch.randn(chosen.shape, generator=draw), dim=-1)
+    own = F.normalize(massive - center, dim=-1)[:size]
+    rows[: len(own)] = own
     learned = Dictionary(
         block,
         rows.clone(),
@@ -147,7 +159,7 @@ def fit(
         torch.zeros(size),
         k if kind == "topk" else 0,
     )
-    trainer = _Trainer(learned, cost if kind == "relu" else 0.0, steps)
+    trainer = _Trainer(learned, cost if kind == "relu" else 0.0, steps, len(own))
     with sharing() as share:
         for step in range(steps):
             share()
@@ -168,12 +180,29 @@ def fit(
     return replace(learned, **parts | back, fitted_to=len(vectors))
 
 
+def _without_massive(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """The vectors [tokens, d_model] without the massive ones, and of each direction that those have
+    one: [directions, d_model].
+    """
+    lengths = vectors.norm(dim=-1)
+    median = lengths.median()
+    is_massive = lengths > MASSIVE * median
+    if not median or not is_massive.any():
+        return vectors, vectors[:0]
+    found = list[Tensor]()
+    for vector in vectors[is_massive]:
+        is_new = all(F.cosine_similarity(vector, other, dim=0) < SAME for other in found)
+        if is_new and len(found) < MOST_MASSIVE:
+            found.append(vector)
+    return vectors[~is_massive], torch.stack(found)
+
+
 class _Trainer:
     """Adam, which fits a dictionary to batches of vectors in so many steps; its parts are changed
-    in place.
+    in place. The first `kept` features never begin again.
     """
 
-    def __init__(self, learned: Dictionary, cost: float, steps: int) -> None:
+    def __init__(self, learned: Dictionary, cost: float, steps: int, kept: int = 0) -> None:
         names = ("encoder", "encoder_bias", "decoder", "decoder_bias")
         self.learned = learned
         self.cost = cost
@@ -186,6 +215,7 @@ class _Trainer:
         )
         # for how many steps each feature was active nowhere
         self.idle = torch.zeros(len(learned.encoder))
+        self.idle[:kept] = -torch.inf
 
     def step(self, x: Tensor, draw: torch.Generator) -> tuple[float, float]:
         """One step along a batch of vectors. Returns the share of them that is missed, and how many
@@ -203,7 +233,7 @@ class _Trainer:
         self.rate.step()
         with torch.no_grad():
             self.parts["decoder"].copy_(F.normalize(self.parts["decoder"], dim=-1))
-            self.idle = torch.where(active.any(0), 0, self.idle + 1)
+            self.idle = torch.where(active.any(0), self.idle.clamp(max=0), self.idle + 1)
             if self.done < REVIVED * self.steps:
                 self._revive(x, missed, draw)
         self.done += 1
