@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from gptviz.machine.lines import lines_of
 
-from .analysis import File, Name, analysis
 from .common import UsageError, nats, pick_values
+from .options import File, Name, command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_PATCHES = 10  # that are listed
 
 
-@analysis(45)
+@command(45)
 def quantise(
     lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32", matrix: Name | None = None
 ) -> CommandOutput:
@@ -76,7 +76,7 @@ def quantise(
     return CommandOutput(fewer.to_dict(), [*lines, "", Table(rows, names)])
 
 
-@analysis(186)
+@command(186)
 def steer(
     lm: LanguageModel,
     prompt: str,
@@ -151,9 +151,9 @@ def _direction(
     )
 
 
-@analysis(
+@command(
     200,
-    Pairs(
+    pairs=Pairs(
         "patch",
         "clean, corrupted, right, wrong",
         "which share of the answer each piece restores",

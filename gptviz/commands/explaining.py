@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .analysis import analysis
 from .common import UsageError, pick_values
+from .options import command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 
-@analysis(120, Pairs("attribute", "clean, right, wrong", "what each piece adds"))
+@command(120, pairs=Pairs("attribute", "clean, right, wrong", "what each piece adds"))
 def attribute(
     lm: LanguageModel,
     prompt: str,
@@ -69,7 +69,7 @@ def attribute(
     return CommandOutput(content, lines)
 
 
-@analysis(125)
+@command(125)
 def scan(lm: LanguageModel, prompt: str) -> CommandOutput:
     """What stands out in a model that reads a prompt, the most telling first."""
     findings = lm.scan(prompt)
@@ -80,7 +80,7 @@ def scan(lm: LanguageModel, prompt: str) -> CommandOutput:
     )
 
 
-@analysis(130)
+@command(130)
 def circuit(
     lm: LanguageModel,
     prompt: str,

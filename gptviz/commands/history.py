@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .analysis import Name, analysis
 from .common import pick_values
+from .options import Name, command
 from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 
-@analysis(145)
+@command(145)
 def history(
     lm: LanguageModel,
     prompt: str | None = None,

@@ -6,8 +6,8 @@ import sys
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from .analysis import File, Name, analysis
 from .common import UsageError, pick_values, text_of, token_text, warn_of_unknown
+from .options import File, Name, command
 from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TOKENS = 8  # listed of each expert
 
 
-@analysis(100)
+@command(100)
 def classify(lm: LanguageModel, text: str) -> CommandOutput:
     """Predict the label of a text.
 
@@ -39,7 +39,7 @@ def classify(lm: LanguageModel, text: str) -> CommandOutput:
     return CommandOutput({"label": order[0], "probabilities": probabilities}, [Table(rows)])
 
 
-@analysis(150)
+@command(150)
 def context(
     lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] = "replaced"
 ) -> CommandOutput:
@@ -77,7 +77,7 @@ def context(
     return CommandOutput(content, lines)
 
 
-@analysis(175)
+@command(175)
 def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> CommandOutput:
     """Which experts of a mixture the tokens of a text pass, and how often each is chosen.
 
@@ -119,7 +119,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
     return CommandOutput(content, [each, Table(rows, ("", "of the tokens", "most often for"))])
 
 
-@analysis(180)
+@command(180)
 def lens(
     lm: LanguageModel,
     prompt: str,
@@ -187,7 +187,7 @@ def _of_fitted(lm: LanguageModel, how: dict[str, Any]) -> list[str]:
     return [lens.compare_lenses(lm.model, kind), lens.support]
 
 
-@analysis(185)
+@command(185)
 def probe(
     lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | None = None
 ) -> CommandOutput:
@@ -219,7 +219,7 @@ def probe(
     return CommandOutput(content, [*lines, *([probed.said] if layer == "all" else [])])
 
 
-@analysis(210)
+@command(210)
 def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> CommandOutput:
     """The residual stream by layer: lengths, directions, and what each sublayer writes into it.
 
@@ -276,7 +276,7 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Comma
     return CommandOutput(content | {"size": size, "along": along}, lines)
 
 
-@analysis(65)
+@command(65)
 def tokens(
     lm: LanguageModel, prompt: str | None = None, merges: bool = False, languages: bool = False
 ) -> CommandOutput:

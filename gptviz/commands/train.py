@@ -20,7 +20,8 @@ from gptviz.settings.fields import field_infos
 from gptviz.settings.known_names import name_known
 from gptviz.train.recipe import Recipe
 
-from .common import INTERRUPTED, Parser, UsageError, command, field_and_value, nats
+from .common import INTERRUPTED, Parser, UsageError, field_and_value, nats
+from .options import command
 
 if TYPE_CHECKING:
     import torch

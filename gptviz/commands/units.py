@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from .analysis import File, Name, analysis
 from .common import UsageError, pick_values, text_of, token_text
+from .options import File, Name, command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
 
@@ -24,9 +24,9 @@ BEHIND = 5
 NUMBERS = ("largest", "smallest", "active", "effect")
 
 
-@analysis(
+@command(
     160,
-    Pairs(
+    pairs=Pairs(
         "switch off",
         "clean, right",
         "by how much the loss of the right answer rises without each piece",
@@ -93,7 +93,7 @@ def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> Co
     return CommandOutput(about | {"contexts": contexts} | most, lines)
 
 
-@analysis(170)
+@command(170)
 def neurons(
     lm: LanguageModel,
     block: int | None = None,
