@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gptviz.machine.errors import reason_of
+from gptviz.settings.fields import described
 
 from .common import UsageError, open_model
 from .options import Precision, command
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 
 NEIGHBOURS = 5
-Word = Annotated[str, "WORD"]
+Word = Annotated[str, described("WORD")]
 
 
 @command(142)
 def answers(
-    name: Annotated[str, "A"],
-    other: Annotated[str, "B"] | None = None,
+    name: Annotated[str, described("A")],
+    other: Annotated[str, described("B")] | None = None,
     /,
     *,
     precision: Precision = "stored",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
+from gptviz.settings.fields import described
+
 from .common import UsageError, pick_values
 from .options import Name, command
 from .printing import CommandOutput, Table
@@ -12,7 +14,7 @@ from .printing import CommandOutput, Table
 if TYPE_CHECKING:
     from gptviz.model import Config
 
-Preset = Annotated[str, "PRESET"]
+Preset = Annotated[str, described("PRESET")]
 
 
 @command(30, on_device=False)

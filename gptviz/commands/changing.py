@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gptviz.machine.lines import lines_of
+from gptviz.settings.kinds import HowFound
 
 from .common import UsageError, nats, pick_values
 from .options import File, Name, command
@@ -84,7 +85,7 @@ def steer(
     away: File | None = None,
     direction: File | None = None,
     layer: Name = "all",
-    how: Literal["means", "component"] = "means",
+    how: HowFound = "means",
     strength: float = 2.0,
     out: File | None = None,
 ) -> CommandOutput:
@@ -96,7 +97,6 @@ def steer(
         away: texts that it leads away from; equally many are pairs.
         direction: instead of texts: a GGUF control vector, as llama.cpp and repeng have.
         layer: the block after which it is added; default: all.
-        how: the difference of the means, or the first principal component.
         strength: how often the spread of the texts along it is added; 0 changes nothing.
         out: write the direction as a GGUF control vector; llama.cpp takes none after block 0.
     """
@@ -131,7 +131,7 @@ def _direction(
     away: str | None,
     direction: str | None,
     layer: str,
-    how: Literal["means", "component"],
+    how: HowFound,
 ) -> Direction:
     """The direction that the options of `steer` name. A UsageError if they name none, or two."""
     from gptviz.text import read_corpus

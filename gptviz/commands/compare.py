@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import gptviz
 from gptviz.machine import terminal
+from gptviz.settings.fields import described
 
 from .common import UsageError, one_line, open_model, warn_of_unknown
 from .options import Name, Precision, command
@@ -25,15 +26,15 @@ WITHOUT_PROMPT = ("weights", "strength")
 What = Literal[
     "next_token", "attention", "embeddings", "lens", "attribution", "heads", "weights", "strength"
 ]
-Part = Annotated[str, "PART"]
+Part = Annotated[str, described("PART")]
 MOST_LINES = 12
 HEADS = [f"{name:>10}" for name in ("A", "B", "B − A")]
 
 
 @command(140)
 def compare(
-    name: Annotated[str, "A"],
-    other: Annotated[str, "B"] | None = None,
+    name: Annotated[str, described("A")],
+    other: Annotated[str, described("B")] | None = None,
     /,
     *,
     precision: Precision = "stored",
@@ -47,8 +48,8 @@ def compare(
     matrix: Name | None = None,
     block: int = 0,
     head: int | None = None,
-    token: Annotated[str, "TOKEN"] | None = None,
-    score: Annotated[str, "SCORE"] = "induction",
+    token: Annotated[str, described("TOKEN")] | None = None,
+    score: Annotated[str, described("SCORE")] = "induction",
     options: Namespace,
 ) -> CommandOutput:
     """Compare two prompts, steps of training, models or sets of edits: B minus A.

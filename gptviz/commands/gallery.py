@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from gptviz.settings.fields import described
+
 from .common import UsageError
 from .lessons import content_of
 from .options import Name, command
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from gptviz.takehome.gallery import Exhibit
     from gptviz.takehome.live.page import LivePage
 
-Folder = Annotated[Path, "DIR"]
+Folder = Annotated[Path, described("DIR")]
 # A page is shown about one of these too: words are easy to read, and characters are of a real text.
 ALSO_ABOUT = ("sentences", "shakespeare")
 # The first prompt of models of texts.

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
+from gptviz.settings.fields import described
+
 from .common import UsageError, open_model, pick_values, warn_of_unknown
 from .options import Name, Precision, command
 from .printing import print_json
@@ -33,12 +35,12 @@ def generate(
     max_new_tokens: int = 200,
     go_on: bool = False,
     greedy: bool = False,
-    temperature: Annotated[float, "T"] | None = None,
-    top_k: Annotated[int, "K"] | None = None,
-    top_p: Annotated[float, "P"] | None = None,
-    seed: Annotated[int, "S"] = 0,
-    draft: Annotated[str, "NAME|prompt"] | None = None,
-    drafted: Annotated[int, "K"] | None = None,
+    temperature: Annotated[float, described("T")] | None = None,
+    top_k: Annotated[int, described("K")] | None = None,
+    top_p: Annotated[float, described("P")] | None = None,
+    seed: Annotated[int, described("S")] = 0,
+    draft: Annotated[str, described("NAME|prompt")] | None = None,
+    drafted: Annotated[int, described("K")] | None = None,
     beams: int | None = None,
     options: Namespace,
 ) -> None:
@@ -60,11 +62,11 @@ def generate(
     """
     from gptviz.generate.generation import until_drawn, without_end
     from gptviz.generate.sampling import Sampling
-    from gptviz.language_model.ranges import RANGES
-    from gptviz.settings.fields import check_number
+    from gptviz.settings.fields import check_value, info_of
+    from gptviz.settings.kinds import Length
 
     # what is asked for
-    check_number(RANGES["max_new_tokens"], "--max-new-tokens", max_new_tokens)
+    check_value(info_of(Length), "--max-new-tokens", max_new_tokens)
     if beams is not None and beams > MOST_BEAMS:
         raise UsageError(f"--beams is {beams:,}; it must be at most {MOST_BEAMS}")
     is_drawn = any(given is not None for given in (temperature, top_k, top_p))

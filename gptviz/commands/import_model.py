@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from gptviz.settings.fields import described
+
 from .common import UsageError, field_and_value, pick_values
 from .options import Name, command
 from .printing import CommandOutput, print_json
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
 
 @command(50, on_device=False)
 def import_(
-    source: Annotated[str, "SOURCE"],
+    source: Annotated[str, described("SOURCE")],
     /,
     *,
     base: Name | None = None,
     name: Name | None = None,
     map: Path | None = None,
     draft: Path | None = None,
-    set_: Sequence[Annotated[str, "FIELD=VALUE"]] = (),
+    set_: Sequence[Annotated[str, described("FIELD=VALUE")]] = (),
     options: Namespace,
 ) -> CommandOutput | None:
     """Open a model that another program made, whose files stay where they are; or unpack a zip file

@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from gptviz.settings.fields import described
+
 from .common import UsageError, require_place, write_whole
 from .options import command
 from .printing import CommandOutput, show
@@ -24,7 +26,7 @@ MOST_MODELS = 4  # open at once
 @command(190, on_device=False)
 def lessons(
     action: Literal["check", "export"],
-    what: Annotated[str, "DIR|NAME"] | None = None,
+    what: Annotated[str, described("DIR|NAME")] | None = None,
     /,
     *,
     out: Path | None = None,

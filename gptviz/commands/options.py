@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from inspect import Parameter
 from pathlib import Path
-from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from gptviz.settings.fields import FieldInfo, described, info_of
 
 from .common import (
     Command,
@@ -22,10 +23,15 @@ from .common import (
 from .pairs import Pairs
 from .printing import CommandOutput
 
-# What stands in the help for the value of an option, by its type; and texts of a kind of their own.
-STANDS_FOR = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
-File = Annotated[str, "FILE"]
-Name = Annotated[str, "NAME"]
+# What reads the value of an option, and stands for it in the help, by its kind.
+READ: dict[str, tuple[Callable[[str], Any], str]] = {
+    "whole": (int, "N"),
+    "number": (float, "X"),
+    "text": (str, "TEXT"),
+    "other": (Path, "FILE"),
+}
+File = Annotated[str, described("FILE")]
+Name = Annotated[str, described("NAME")]
 Precision = Literal["stored", "float32", "bfloat16", "float16"]
 # What the options say that several commands have, each of them unless its own docstring says it
 # otherwise.
@@ -128,30 +134,36 @@ def _add_option(
     this: Parser, parameter: Parameter, hint: Any, about: str | None, *, is_needed: bool
 ) -> None:
     """Add the option of a parameter, whose type is `hint`."""
-    kind = get_args(hint)[0] if NoneType in get_args(hint) else hint
     default = parameter.default
     what: dict[str, Any] = {}
-    if get_origin(kind) is Sequence:
-        kind = get_args(kind)[0]
+    if get_origin(hint) is Sequence:
+        (hint,) = get_args(hint)
         what = {"action": "append", "default": []}
-    if kind is bool:
-        what = {"action": "store_true"}
-    elif get_origin(kind) is Literal:
-        what = {"choices": get_args(kind)}
-    elif get_origin(kind) is Annotated:
-        what |= {"type": kind.__origin__, "metavar": kind.__metadata__[0]}
-    else:
-        what |= {"type": kind, "metavar": STANDS_FOR[kind]}
     # it may be 0
-    if not any(default is each for each in (None, False, (), parameter.empty)):
+    if not any(default is each for each in (None, False, (), Parameter.empty)):
         what["default"] = default
         about = about and (about if "default" in about else f"{about}; default: {default}")
-    what["help"] = about and about.replace("%", "%%")
-    if parameter.kind is parameter.POSITIONAL_ONLY:
-        nargs = None if default is parameter.empty else "?"
+    what |= {
+        "help": about and about.replace("%", "%%"),
+        **taken_values(info := info_of(hint), info.label),
+    }
+    if parameter.kind is Parameter.POSITIONAL_ONLY:
+        nargs = None if default is Parameter.empty else "?"
         this.add_argument(parameter.name, nargs=nargs, **what)
         return
     if is_needed:
         what["required"] = True
     option = f"--{parameter.name.rstrip('_').replace('_', '-')}"
     this.add_argument(option, dest=parameter.name, **what)
+
+
+def taken_values(info: FieldInfo, stands_for: str = "") -> dict[str, Any]:
+    """The values that an option of a setting takes, as `add_argument` has them; `stands_for` stands
+    for the value in the help, unless it is one of some words.
+    """
+    if info.kind == "switch":
+        return {"action": "store_true"}
+    if info.kind == "choice":
+        return {"choices": info.choices}
+    read, usual = READ[info.kind]
+    return {"type": read, "metavar": stands_for or usual}

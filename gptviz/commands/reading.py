@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from gptviz.settings.kinds import HowLeftOut, LensKind
 
 from .common import UsageError, pick_values, text_of, token_text, warn_of_unknown
 from .options import File, Name, command
@@ -40,15 +42,8 @@ def classify(lm: LanguageModel, text: str) -> CommandOutput:
 
 
 @command(150)
-def context(
-    lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] = "replaced"
-) -> CommandOutput:
-    """How many earlier tokens a model uses to guess the next, and which of them.
-
-    Args:
-        how: what is done with a token that is left out: its embedding is replaced by the mean of
-            all, or the text closes up.
-    """
+def context(lm: LanguageModel, prompt: str, how: HowLeftOut = "replaced") -> CommandOutput:
+    """How many earlier tokens a model uses to guess the next, and which of them."""
     try:
         use = lm.context_use(prompt, how)
     except ValueError as error:
@@ -125,7 +120,7 @@ def lens(
     prompt: str,
     top: int = 5,
     blocks_only: bool = False,
-    kind: Literal["logit", "jacobian", "tuned"] = "logit",
+    kind: LensKind = "logit",
     fit_to: File | None = None,
     lens: File | None = None,
     out: File | None = None,
@@ -136,8 +131,6 @@ def lens(
         prompt: what the model reads; of an encoder–decoder the source.
         top: how many of the likeliest tokens.
         blocks_only: only after each block, not within it: quicker with a large model.
-        kind: what the head reads: the stream as it is, or brought to the last layer by a lens that
-            is fitted once and kept.
         fit_to: a text file to fit it to; default: the data held out of training, or what the model
             writes itself where its data are not known.
         lens: instead of a fit: a published Jacobian lens, as jlens, Neuronpedia and TransformerLens

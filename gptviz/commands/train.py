@@ -21,7 +21,7 @@ from gptviz.settings.known_names import name_known
 from gptviz.train.recipe import Recipe
 
 from .common import INTERRUPTED, Parser, UsageError, field_and_value, nats
-from .options import command
+from .options import command, taken_values
 
 if TYPE_CHECKING:
     import torch
@@ -182,16 +182,7 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
     """Add an option for every setting of a recipe."""
     for name, info in field_infos(Recipe).items():
         option = f"--{name.replace('_', '-')}"
-        if info.kind == "choice":
-            group.add_argument(option, choices=info.choices, help=info.help)
-        else:
-            is_whole = info.kind == "whole"
-            group.add_argument(
-                option,
-                type=int if is_whole else float,
-                metavar="N" if is_whole else "X",
-                help=info.help,
-            )
+        group.add_argument(option, help=info.help, **taken_values(info))
 
 
 def _given_option(options: argparse.Namespace) -> str | None:

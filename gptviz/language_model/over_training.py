@@ -19,13 +19,13 @@ from gptviz.runs import checkpoints
 from . import data, units
 from .core import LoadedModel, token_of_vocabulary
 from .opening import open_parts
-from .ranges import check_numbers
 from .reading import clock_of
+from .settings import check_settings
 
 MOST_ANSWERED = 10_000  # tokens of rows whose right answers are counted
 
 
-@check_numbers
+@check_settings
 def over_training(
     lm: LoadedModel,
     measure: str,
@@ -68,7 +68,7 @@ def _follow_measure(
     return chosen, dict(progress.report_each(map(values, steps), len(steps), "snapshot"))
 
 
-@check_numbers
+@check_settings
 def measure_input(lm: LoadedModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
     """What a measure reads at every snapshot of this model."""
     needs = measure.needs
