@@ -69,7 +69,7 @@ def costs(
     ]
     if whole.cache is not None:
         rows.append(("keys and values of these texts", in_bytes(whole.cache)))
-    return CommandOutput(whole.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
+    return CommandOutput(whole, [Table([(name, f"{value:>16}") for name, value in rows])])
 
 
 def _architecture(command: str, name: str | None, of_preset: str | None) -> Config:

@@ -74,7 +74,7 @@ def quantise(
         for matrix in fewer.matrices
     ]
     names = ("", "relative error", "largest error", "farthest / RMS", "beyond 6 RMS", "size")
-    return CommandOutput(fewer.to_dict(), [*lines, "", Table(rows, names)])
+    return CommandOutput(fewer, [*lines, "", Table(rows, names)])
 
 
 @command(186)
@@ -201,8 +201,8 @@ def patch(
         "wrong": answers[1],
         **pick_values(patched, "clean", "corrupted"),
     }
-    content |= {"by": patched.places.name, "places": list(patched.places.labels)}
-    content |= {"restored": patched.restored.values.tolist(), "answers": patched.answers.tolist()}
+    content |= {"by": patched.places.name, "places": patched.places.labels}
+    content |= {"restored": patched.shares, "answers": patched.answers}
     after = f"{patched.clean:.3f} after the clean prompt, {patched.corrupted:.3f} corrupted"
     return CommandOutput(
         content,
@@ -230,7 +230,7 @@ def _strongest_patches(patched: Patched) -> Lines:
                 f"it is shown from a correlation of {TRUSTED} on: leave --preview out to compute "
                 "every patch",
             ]
-    shares = patched.restored.values.tolist()
+    shares = patched.shares.tolist()
     by = patched.places.name
     labels = patched.places.labels
     cells = sorted(

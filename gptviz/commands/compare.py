@@ -102,7 +102,7 @@ def compare(
                 f"gptviz: {compared.why}: there is no difference; --json gives both sides",
                 file=sys.stderr,
             )
-        return CommandOutput(compared.to_dict(), [])
+        return CommandOutput(compared, [])
     if what == "weights":
         return _weights(a, b, compared)
     table = compared.difference.records()
@@ -124,7 +124,7 @@ def compare(
         f"{compared.a.unit}, where they differ most",
         Table([(*HEADS, *names), *cells]),
     ]
-    return CommandOutput(compared.to_dict(), lines)
+    return CommandOutput(compared, lines)
 
 
 def _along_strength(lm: LanguageModel) -> CommandOutput:
@@ -182,9 +182,8 @@ def _weights(a: Side, b: Side, compared: Compared) -> CommandOutput:
             f"{terminal.escape_text(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the "
             "divergence of B from A"
         )
-    nats = None if moved is None else moved.values.tolist()
     return CommandOutput(
-        compared.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines
+        compared.to_dict() | {"share": shares.values, "divergence": moved and moved.values}, lines
     )
 
 

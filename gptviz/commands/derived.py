@@ -23,7 +23,7 @@ def _derive_command(analysis: str, summary: str, place: int) -> Command:
         result = getattr(lm, analysis)(prompt)
         columns = result.records()
         rows = zip(*(map(str, column) for column in columns.values()), strict=True)
-        return CommandOutput(result.to_dict(), [Table(rows, list(columns))])
+        return CommandOutput(result, [Table(rows, list(columns))])
 
     run.__name__ = analysis
     run.__doc__ = summary

@@ -75,7 +75,7 @@ def scan(lm: LanguageModel, prompt: str) -> CommandOutput:
     findings = lm.scan(prompt)
     rows = [(f"{finding.strength:.2f}", finding.page, finding.sentence) for finding in findings]
     return CommandOutput(
-        [finding.to_dict() for finding in findings],
+        findings,
         [Table(rows) if rows else "Nothing stands out."],
     )
 

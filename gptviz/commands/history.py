@@ -32,13 +32,13 @@ def history(
         return _measures()
     values = lm.over_training(measure, prompt, token, against)
     series = [
-        {"name": name, "values": values.values[:, i].tolist()}
-        for i, name in enumerate(values.series)
+        {"name": name, "values": column}
+        for name, column in zip(values.series, values.values.T, strict=True)
     ]
     content = {
         "measure": values.measure.name,
         "unit": values.measure.unit,
-        "steps": list(values.steps),
+        "steps": values.steps,
         "series": series,
     }
     cells = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -130,7 +130,7 @@ def _check(what: str | None, *, as_json: bool) -> None:
     last = ", ".join(
         f"{number} {name}" for name, number in (counts | {"problems": len(failed)}).items()
     )
-    content = counts | {"failed": [asdict(problem) for problem in failed]}
+    content = counts | {"failed": failed}
     show(
         CommandOutput(content, [*(problem.in_words for problem in failed), last]),
         as_json=as_json,

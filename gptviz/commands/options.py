@@ -89,7 +89,9 @@ def command(
                 _add_option(this, PRECISION, Precision, SHARED["precision"], is_needed=False)
             for each in parameters:
                 is_needed = each.default is each.empty and pairs is None
-                _add_option(this, each, hints[each.name], told.get(each.name), is_needed=is_needed)
+                _add_option(
+                    this, each, hints[each.name], told.get(each.name, ""), is_needed=is_needed
+                )
             if pairs is not None:
                 pairs.add_option(this)
             add_more(this)
@@ -131,7 +133,7 @@ def parameter_help(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def _add_option(
-    this: Parser, parameter: Parameter, hint: Any, about: str | None, *, is_needed: bool
+    this: Parser, parameter: Parameter, hint: Any, about: str, *, is_needed: bool
 ) -> None:
     """Add the option of a parameter, whose type is `hint`."""
     default = parameter.default
@@ -139,14 +141,14 @@ def _add_option(
     if get_origin(hint) is Sequence:
         (hint,) = get_args(hint)
         what = {"action": "append", "default": []}
+    info = info_of(hint)
+    about = about or info.help.rstrip(".")
     # it may be 0
     if not any(default is each for each in (None, False, (), Parameter.empty)):
         what["default"] = default
-        about = about and (about if "default" in about else f"{about}; default: {default}")
-    what |= {
-        "help": about and about.replace("%", "%%"),
-        **taken_values(info := info_of(hint), info.label),
-    }
+        if about and "default" not in about:
+            about += f"; default: {default}"
+    what |= {"help": about.replace("%", "%%"), **taken_values(info, info.label)}
     if parameter.kind is Parameter.POSITIONAL_ONLY:
         nargs = None if default is Parameter.empty else "?"
         this.add_argument(parameter.name, nargs=nargs, **what)

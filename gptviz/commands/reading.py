@@ -48,16 +48,16 @@ def context(lm: LanguageModel, prompt: str, how: HowLeftOut = "replaced") -> Com
         use = lm.context_use(prompt, how)
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
-    windows = list(use.by_window.windows)
-    means = use.by_window.mean.tolist()
-    places = list(use.left_out.places)
+    windows = use.by_window.windows
+    means = use.by_window.mean
+    places = use.left_out.places
     labels = [lm.tokenizer.label(i) for i in use.ids]
     content = {
         "tokens": [token_text(lm, i) for i in use.ids],
-        "loss": use.loss.tolist(),
+        "loss": use.loss,
         "windows": windows,
     }
-    content |= {"loss_by_window": means, "left_out": places, "rise": use.left_out.rise.tolist()}
+    content |= {"loss_by_window": means, "left_out": places, "rise": use.left_out.rise}
     losses = [(str(window), f"{mean:.3f}") for window, mean in zip(windows, means, strict=True)]
     rises = [
         (str(at), labels[at], f"{rise:+.3f}")
@@ -95,8 +95,8 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
     rows = list[tuple[str, ...]]()
     for at in range(config.n_layer) if block is None else [block]:
         for expert, name in enumerate(names):
-            tokens = [token._asdict() for token in tokens_of_expert(weights, at, expert)[:TOKENS]]
-            share = float(shares[at, expert])
+            tokens = tokens_of_expert(weights, at, expert)[:TOKENS]
+            share = shares[at, expert]
             content.append(
                 {"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens}
             )
@@ -104,7 +104,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
                 (
                     f"blocks.{at}.mlp.expert.{expert}",
                     f"{share:.1%}",
-                    " ".join(repr(token["token"]) for token in tokens),
+                    " ".join(repr(token.token) for token in tokens),
                 )
             )
     each = (
@@ -264,7 +264,7 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Comma
         "layers": layers,
         "length": length,
         "cosine": cosine,
-        "sublayers": list(seen.writers),
+        "sublayers": seen.writers,
     }
     return CommandOutput(content | {"size": size, "along": along}, lines)
 

@@ -73,7 +73,7 @@ def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> Co
     if not of.is_head or of.index is None:
         raise UsageError(f"{name} is no head: name one as in blocks.1.attention.head.2")
     seen = lm.activity(of.layer, text, tokens)
-    about = {"name": name, "tokens": seen.n_tokens, "effect": float(seen.effect[of.index])}
+    about = {"name": name, "tokens": seen.n_tokens, "effect": seen.effect[of.index]}
     contexts = _contexts(lm, seen, of.index)
     most: dict[str, list[dict[str, Any]]] = {}
     for side, activity in (
@@ -148,7 +148,7 @@ def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> CommandOutput
 
     block = seen.layer.block or 0
     about: dict[str, Any] = {"block": block, "neuron": neuron, "tokens": seen.n_tokens}
-    about |= {name: float(values[neuron]) for name, values in pick_values(seen, *NUMBERS).items()}
+    about |= {name: values[neuron] for name, values in pick_values(seen, *NUMBERS).items()}
     contexts = _contexts(lm, seen, neuron)
     speaks: dict[str, list[dict[str, Any]]] = {}
     if lm.model.config.kind == "decoder":
