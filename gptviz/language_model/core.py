@@ -429,6 +429,11 @@ def stack_of(lm: LoadedModel, stack: str) -> Transformer:
     return lm.model.encoder
 
 
+def find_tokens(lm: LoadedModel, *texts: str | int | None) -> list[int | None]:
+    """`token` of each of them; None stays."""
+    return [None if text is None else lm.token(text) for text in texts]
+
+
 def token_of_vocabulary(lm: LoadedModel, text: str | int) -> int:
     """As `token`, of the vocabulary for a classifier too."""
     if isinstance(text, int):

@@ -28,7 +28,7 @@ from gptviz.pretrained import sae_lens
 from gptviz.runs import fitted
 from gptviz.settings.kinds import Cost, Seed, Size
 
-from .core import LoadedModel
+from .core import LoadedModel, find_tokens
 from .data import effort_of_rows, rows_to_fit, tested_rows
 from .fitted import hash_tensors, hash_weights
 from .settings import check_settings
@@ -157,7 +157,7 @@ def feature_attribution(
     dictionary misses, [part]: see `gptviz.interp.dictionaries.features.direct_effects`.
     """
     ids, _ = lm.inputs(prompt)
-    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    chosen, other = find_tokens(lm, token, against)
     return of_features.direct_effects(
         lm.model, ids.tolist(), open_dictionary(lm, dictionary), chosen, position, other
     )

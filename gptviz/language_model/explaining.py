@@ -15,7 +15,7 @@ from gptviz.interp.explaining.learning_step import learning_step as compute_lear
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.settings.kinds import Count
 
-from .core import LoadedModel
+from .core import LoadedModel, find_tokens
 from .settings import check_settings
 
 
@@ -33,7 +33,7 @@ def attribute(
     `neurons_of`: see `gptviz.interp.explaining.attribution`.
     """
     ids, source = lm.inputs(prompt, target)
-    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    chosen, other = find_tokens(lm, token, against)
     read = None if source is None else source.tolist()
     return compute_attribution(lm.model, ids.tolist(), chosen, position, other, read, neurons_of)
 
@@ -86,7 +86,7 @@ def circuit(
             f"a circuit is that of a decoder's guess, and {lm.name} is {MODEL_KINDS[lm.model.config.kind].with_article}"
         )
     ids, _ = lm.inputs(prompt)
-    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    chosen, other = find_tokens(lm, token, against)
     at = len(ids) - 1 if position is None else position
     return compute_circuit(
         lm.model,
