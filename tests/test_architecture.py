@@ -184,7 +184,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz.runs",
             "gptviz.interp",
         ),
-        *("gptviz.lessons", "gptviz.takehome"),
+        *("gptviz.lessons", "gptviz.takehome", "gptviz.labelled_array"),
         "gptviz.ui.menu",  # the records of pages, which import nothing of the interface
     },
     "gptviz.__main__": {"gptviz", "gptviz.machine.terminal", "gptviz.commands"},
