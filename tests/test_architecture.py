@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gptviz.settings",
         "gptviz.machine",
     },
-    "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
+    "gptviz.generate": {"torch", "gptviz.settings", "gptviz.machine", "gptviz.model"},
     "gptviz.twin": {"torch", "gptviz.settings", "gptviz.model", "gptviz.text"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),

@@ -891,7 +891,7 @@ def test_as_a_program_it_ends_with_status_two_and_one_line_and_no_traceback(
     tiny_model("mine")
     ended = run("generate", "mine", "--prompt", "€" * 3, "--top-k", "0", PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "gptviz: top-k is 0; it must keep at least 1 token\n"
+    assert ended.stderr == "gptviz: top_k is 0; it must be a whole number, 1 or more\n"
 
 
 @pytest.mark.full

@@ -6,6 +6,7 @@ import sys
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from gptviz.settings.fields import check_number, whole_number
 from gptviz.settings.kinds import HowLeftOut, LensKind
 
 from .common import UsageError, pick_values, text_of, token_text, warn_of_unknown
@@ -84,10 +85,8 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
     config = lm.model.config
     if not config.experts or not config.n_layer or config.n_encoder_layer:
         raise UsageError(f"{lm.name} has no experts: its MLPs are whole, see the command neurons")
-    if block is not None and not 0 <= block < config.n_layer:
-        raise UsageError(
-            f"there is no block {block}: blocks are counted from 0 to {config.n_layer - 1}"
-        )
+    if block is not None:
+        check_number(whole_number(0, config.n_layer - 1), "--block", block)
     weights = lm.experts(prompt)
     shares = load(weights).values
     names = weights.axes[2].labels
@@ -229,10 +228,8 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Comma
             "--text TEXT"
         )
     seen = lm.stream(prompt)
-    if position is not None and not 0 <= position < len(seen.positions):
-        raise UsageError(
-            f"--position is {position}; the text has the positions 0 to {len(seen.positions) - 1}"
-        )
+    if position is not None:
+        check_number(whole_number(0, len(seen.positions) - 1), "--position", position)
 
     def middle(row: list[float]) -> float:
         if position is None:

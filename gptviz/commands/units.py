@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from gptviz.settings.fields import check_number, whole_number
+
 from .common import UsageError, pick_values, text_of, token_text
 from .options import File, Name, command
 from .pairs import Pairs
@@ -113,16 +115,13 @@ def neurons(
     config = lm.model.config
     if config.kind == "encoder-decoder":
         raise UsageError(f"{lm.name} has two stacks: the command neurons is for models of one")
-    if tokens < 1:
-        raise UsageError(f"--tokens is {tokens}; it must be 1 or more")
+    check_number(whole_number(1), "--tokens", tokens)
     block = config.n_layer // 2 if block is None else block
     if not 0 <= block < config.n_layer or not config.mlp_size:
         has = f"it has {config.n_layer} blocks of {config.mlp_size} neurons"
         raise UsageError(f"{lm.name} has no neurons in block {block}: {has}")
-    if neuron is not None and not 0 <= neuron < config.mlp_size:
-        raise UsageError(
-            f"there is no neuron {neuron}: neurons are counted from 0 to {config.mlp_size - 1}"
-        )
+    if neuron is not None:
+        check_number(whole_number(0, config.mlp_size - 1), "--neuron", neuron)
     seen = lm.activity(f"blocks.{block}.mlp", text_of(corpus), tokens)
     if neuron is None:
         return _ranking(seen, by)

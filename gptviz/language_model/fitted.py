@@ -26,6 +26,7 @@ from gptviz.interp.reading.probes import Probed
 from gptviz.model import Transformer
 from gptviz.pretrained import published_lenses
 from gptviz.runs import fitted
+from gptviz.settings.fields import check_number, whole_number
 from gptviz.settings.kinds import HowFound, LensKind
 from gptviz.text.datasets.labelled_texts import labelled_of
 
@@ -320,8 +321,8 @@ def _keep_direction(
     or all of them.
     """
     count = lm.model.config.n_layer
-    if block is not None and not 0 <= block < count:
-        raise ValueError(f"there is no block {block}: they are counted from 0 to {count - 1}")
+    if block is not None:
+        check_number(whole_number(0, count - 1), "block", block)
     acts = range(count) if block is None else (block,)
     direction = Direction(name, {each: vectors[each].clone() for each in acts}, separation.numpy())
     directions.keep(direction)

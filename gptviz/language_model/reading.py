@@ -307,11 +307,7 @@ def _with_positions(
         raise ValueError(
             f"there are no positions called {kind!r:.40}: a kind is one of {', '.join(POSITIONS)}"
         )
-    if not 0 <= block < max(1, len(model.blocks)):
-        raise ValueError(
-            f"{lm.name} has no block {block}: its blocks are counted from 0 to "
-            f"{len(model.blocks) - 1}"
-        )
+    check_number(whole_number(0, max(0, len(model.blocks) - 1)), "block", block)
     return model, kind or of_positions.own_kind(model)
 
 

@@ -36,7 +36,7 @@ from gptviz.language_model.core import decode_answer, ids_of, special_tokenizer
 from gptviz.language_model.over_training import measure_input
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
-from gptviz.settings.fields import check_value, parameter_infos
+from gptviz.settings.fields import check_number, check_value, parameter_infos, whole_number
 from gptviz.settings.kinds import Space
 from gptviz.text import GENERATED, cleaned, make_visible, passages
 from gptviz.text.datasets.languages import FIRST, examples
@@ -115,8 +115,7 @@ def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
 
 def _within(name: str, number: int, low: int, high: int) -> int:
     """The number, which is called `name`; a ValueError if it is not from `low` to `high`."""
-    if not low <= number <= high:
-        raise ValueError(f"{name} is {number}; it must be from {low} to {high}")
+    check_number(whole_number(low, high), name, number)
     return number
 
 
@@ -341,9 +340,8 @@ def source_read(lm: LanguageModel, text: str, place: int) -> str:
     writes the token at a place of its answer, from 0.
     """
     source, (written, _) = lm.source(text).tolist(), decode_answer(lm, text)
-    if not 0 <= place < len(written):
-        raise ValueError(f"place is {place}; the answer has {len(written)} tokens")
-    decoded = [special_tokenizer(lm).start, *written[:place]]
+    before = written[: _within("place", place, 0, len(written) - 1)]
+    decoded = [special_tokenizer(lm).start, *before]
     shares = cross_attention.average_heads(
         cross_attention.read_translation(lm.model, source, decoded).cross, None
     ).blocks[0][0]

@@ -126,14 +126,14 @@ def _declared_fields(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, D
     """Of every field of a dataclass, by name: its description as it was declared, and its table of
     choices, which may grow.
     """
-    hints = get_type_hints(settings)
+    hints = get_type_hints(settings, include_extras=True)
     declared = {}
     for setting in fields(settings):
-        table = setting.metadata["choices"]
+        table = setting.metadata.get("choices")
         info = info_of(hints[setting.name], setting.name)
         kind: Kind = info.kind if table is None else "choice"
         declared[setting.name] = (
-            replace(info, kind=kind, **setting.metadata["description"]),
+            replace(info, kind=kind, **setting.metadata.get("description", {})),
             table,
         )
     return declared
@@ -245,9 +245,8 @@ def check_numbers(settings: object) -> None:
     field, value and limits.
     """
     for name, (info, _) in _declared_fields(cast(Any, type(settings))).items():
-        value = getattr(settings, name)
-        if info.kind in ("whole", "number") and not (value is None and info.optional):
-            check_number(info, name, value)
+        if info.kind in ("whole", "number"):
+            check_value(info, name, getattr(settings, name))
 
 
 def check_number(info: FieldInfo, name: str, value: object) -> None:
@@ -294,7 +293,6 @@ def limits(info: FieldInfo) -> str:
         if info.low_excluded:
             return f"{what}, more than {info.low:g}"
         return f"{what}, {info.low:g} or more"
-    return (
-        f"{what} from {info.low:,} {'up to, not including,' if info.high_excluded else 'to'} "
-        f"{info.high:,}"
-    )
+    first = "above" if info.low_excluded else "from"
+    last = "up to, not including," if info.high_excluded else "to"
+    return f"{what} {first} {info.low:,} {last} {info.high:,}"
