@@ -1365,7 +1365,7 @@ def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
     assert "direction.bed-" in said
     assert answered(capsys, *prompt, "--direction", tmp_path / "bed.gguf")["separation"] is None
     assert "give two lists of texts" in error(capsys, *prompt, "--toward", tmp_path / "bed.txt")
-    assert "no block 7" in error(capsys, *asked, "--layer", "7")
+    assert "block is 7; it must be" in error(capsys, *asked, "--layer", "7")
     assert "it is all, or the number of a block" in error(capsys, *asked, "--layer", "first")
     assert "bed.txt is no GGUF file" in error(capsys, *prompt, "--direction", tmp_path / "bed.txt")
 
