@@ -288,7 +288,7 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
         assert texts[1] == sentences.generate(prompt, 3, temperature=0)
     with pytest.raises(ValueError, match="no pairs"):
         count_turned(sentences, found.name, toward, away[1:])
-    with pytest.raises(ValueError, match="no block 3"):
+    with pytest.raises(ValueError, match="block is 3; it must be a whole number from 0 to"):
         sentences.direction(toward, away, block=3)
 
 
