@@ -6,8 +6,8 @@ table behind the figure comes from the same object.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -68,3 +68,25 @@ class LabelledArray:
             columns[axis.name] = [axis.labels[i] for i in index]
         columns[self.unit] = self.values.ravel().tolist()
         return columns
+
+
+def as_json(value: Any) -> Any:
+    """A value as JSON has it: an array as lists, a result or a named tuple by its fields; NaN
+    stays.
+    """
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: as_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(each) for each in value]
+    return fields_as_json(value) if is_dataclass(value) else value
+
+
+def fields_as_json(result: Any) -> dict[str, Any]:
+    """All fields of a result, a dataclass, as JSON values; NaN where a value does not exist."""
+    return {each.name: as_json(getattr(result, each.name)) for each in fields(result)}

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gptviz.settings",
         "gptviz.machine",
     },
-    "gptviz.generate": {"torch", "gptviz.machine", "gptviz.model"},
+    "gptviz.generate": {"torch", "gptviz.settings", "gptviz.machine", "gptviz.model"},
     "gptviz.twin": {"torch", "gptviz.settings", "gptviz.model", "gptviz.text"},
     "gptviz.pretrained": {
         *("torch", "numpy", "safetensors", "gguf", "huggingface_hub", "httpx2", "filelock"),
@@ -186,7 +186,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz.runs",
             "gptviz.interp",
         ),
-        *("gptviz.lessons", "gptviz.takehome"),
+        *("gptviz.lessons", "gptviz.takehome", "gptviz.labelled_array"),
         "gptviz.ui.menu",  # the records of pages, which import nothing of the interface
     },
     "gptviz.__main__": {"gptviz", "gptviz.machine.terminal", "gptviz.commands"},

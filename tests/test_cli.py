@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import io
 import json
@@ -13,7 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from itertools import count, islice
@@ -26,7 +27,7 @@ import torch
 import gptviz
 from gptviz.__main__ import main
 from gptviz.__main__ import run as run_command
-from gptviz.commands.analysis import Name, analysis
+from gptviz.commands import options as command_options
 from gptviz.commands.common import Parser
 from gptviz.commands.printing import CommandOutput, print_json
 from gptviz.data.batches import consecutive_windows
@@ -82,16 +83,16 @@ def test_no_command_prints_the_help_and_is_no_error(capsys: Capture) -> None:
         assert command in out
 
 
-def test_the_options_of_an_analysis_are_the_parameters_of_its_function() -> None:
-    @analysis(1)
+def test_the_options_of_a_command_are_the_parameters_of_its_function() -> None:
+    @command_options.command(1)
     def look(
         lm: gptviz.LanguageModel,
         prompt: str,
         at: int | None = None,
         how: Literal["far", "near"] = "far",
-        as_: Name = "table",
+        as_: command_options.Name = "table",
         is_deep: bool = False,
-        part: list[Name] | None = None,
+        part: Sequence[command_options.Name] = (),
     ) -> CommandOutput:
         """Look at something, and
         say it.
@@ -115,7 +116,7 @@ def test_the_options_of_an_analysis_are_the_parameters_of_its_function() -> None
         "how": "far",
         "as_": "table",
         "is_deep": False,
-        "part": None,
+        "part": [],
     }
     given = {
         "prompt": "y",
@@ -142,6 +143,23 @@ def test_the_options_of_an_analysis_are_the_parameters_of_its_function() -> None
     for wrong in ("M", "M --prompt x --how wide", "M --prompt x --at a"):
         with pytest.raises(SystemExit):
             this.parse_args(wrong.split())
+
+
+def test_positional_parameters_of_a_command_are_its_arguments() -> None:
+    seen: list[object] = []
+
+    @command_options.command(1)
+    def put(what: str, where: str | None = None, /, *, options: argparse.Namespace) -> None:
+        """Put something somewhere."""
+        seen.append((what, where, options.json))
+
+    this = Parser(prog="put")
+    put.add_options(this)
+    for words in ("a", "a b"):
+        put.run(this.parse_args(words.split(), argparse.Namespace(json=True)))
+    assert seen == [("a", None, True), ("a", "b", True)]
+    with pytest.raises(SystemExit):
+        this.parse_args([])
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
@@ -873,7 +891,7 @@ def test_as_a_program_it_ends_with_status_two_and_one_line_and_no_traceback(
     tiny_model("mine")
     ended = run("generate", "mine", "--prompt", "€" * 3, "--top-k", "0", PYTHONIOENCODING="ascii")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "gptviz: top-k is 0; it must keep at least 1 token\n"
+    assert ended.stderr == "gptviz: top_k is 0; it must be a whole number, 1 or more\n"
 
 
 @pytest.mark.full
@@ -1347,7 +1365,7 @@ def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
     assert "direction.bed-" in said
     assert answered(capsys, *prompt, "--direction", tmp_path / "bed.gguf")["separation"] is None
     assert "give two lists of texts" in error(capsys, *prompt, "--toward", tmp_path / "bed.txt")
-    assert "no block 7" in error(capsys, *asked, "--layer", "7")
+    assert "block is 7; it must be" in error(capsys, *asked, "--layer", "7")
     assert "it is all, or the number of a block" in error(capsys, *asked, "--layer", "first")
     assert "bed.txt is no GGUF file" in error(capsys, *prompt, "--direction", tmp_path / "bed.txt")
 

@@ -318,14 +318,14 @@ REFUSED = {
     "lens mine --prompt a --out own.pt": "give --kind jacobian",
     "lens judge --prompt fox": "use classify judge --text TEXT",
     f"{PROBE} --layer blocks.9": "no layer blocks.9",
-    "stream mine --prompt 'a cab' --position 5": "the positions 0 to 4",
+    "stream mine --prompt 'a cab' --position 5": "--position is 5; it must be a whole number from 0 to 4",
     "stream judge --prompt fox": "classify judge --text",
     f"{ATTRIBUTE[:-1]}5": "must be from 0 to 4",
     "attribute judge --prompt fox --position 1": "leave --position out",
     "attribute judge --prompt fox --token maybe": "'maybe' is no label of judge; its labels are "
     "bad, good",
     "circuit judge --prompt fox": "judge is a classifier",
-    "experts mixed --prompt 'a cab' --block 9": "there is no block 9: blocks are counted from 0 to "
+    "experts mixed --prompt 'a cab' --block 9": "--block is 9; it must be a whole number from 0 to "
     "1",
     "experts mine --prompt 'a cab'": "has no experts",
     "quantise mine --as q4": "there is 8bit.row",

@@ -93,7 +93,7 @@ def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instea
     lm = gptviz.load(tiny_model("shakespeare-2"))
     wrong: dict[str, Callable[[], object]] = {
         "did you mean 'shakespeare-2'": lambda: gptviz.load("shakespere-2x/."),
-        "5 is no text": lambda: lm.generate(5),  # type: ignore[arg-type]
+        "prompt is 5; it must be a text": lambda: lm.generate(5),  # type: ignore[arg-type]
         "'temprature' is no setting .*: did you mean 'temperature'": lambda: lm.generate(
             "the fox", temprature=1
         ),
@@ -106,7 +106,7 @@ def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instea
             "blocks.1.attention.patern"
         ],
         "no positions called 'rotray': a kind is one of .*rotary": lambda: lm.positions("rotray"),
-        "has no block 9: its blocks are counted from 0 to 1": lambda: lm.positions(block=9),
+        "block is 9; it must be a whole number from 0 to 1": lambda: lm.positions(block=9),
         "5 cannot be shown": lambda: gptviz.show(5),  # type: ignore[arg-type]
         "no page 'atention': did you mean 'attention'": lambda: gptviz.show(lm, page="atention"),
     }

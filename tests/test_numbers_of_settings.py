@@ -19,46 +19,48 @@ import gptviz
 from gptviz.interp.changing.edit import MOST_NUMBER
 from gptviz.interp.changing.edits import edit
 from gptviz.language_model import LanguageModel
-from gptviz.language_model.ranges import RANGES
 from gptviz.runs import checkpoints
+from gptviz.settings.fields import FieldInfo, parameter_infos
 from tests.command_line import Capture, error
 from tests.tiny import TinyModel, tiny
 
-# Numbers that each method checks by itself, since what is allowed depends on the model or the text.
-CHECKED_BY_ITSELF = {
-    *("at", "batch", "context", "index", "layer", "follow", "length", "seen", "share", "strength"),
-    *("strengths", "token", "tokens", "value"),
-}
 NO_NUMBERS: tuple[Any, ...] = (math.nan, math.inf, 2**70, -(2**70), 1e30, "7", True)
 
 
-def numbers() -> Iterator[tuple[str, str]]:
-    """Each method with each of its settings that is a number."""
+def settings(*kinds: str) -> Iterator[tuple[str, FieldInfo]]:
+    """Each method with each of its settings of these kinds."""
     for method in dir(LanguageModel):
         function = getattr(LanguageModel, method)
         if callable(function) and not method.startswith("_"):
-            for name, one in inspect.signature(function).parameters.items():
-                kinds = re.findall(r"\w+", str(one.annotation))
-                if {"int", "float"} & {*kinds} and not {"str", "ids"} & {*kinds, name}:
-                    yield method, name
+            for info in parameter_infos(inspect.unwrap(function)).values():
+                if info.kind in kinds and info.name != "ids":
+                    yield method, info
 
 
-@pytest.mark.parametrize(("method", "name"), numbers())
+@pytest.mark.parametrize(("method", "info"), [*settings("whole", "number")])
 def test_every_number_of_every_method_is_checked_before_anything_is_computed(
-    method: str, name: str
+    method: str, info: FieldInfo
 ) -> None:
-    if name in CHECKED_BY_ITSELF:
-        return
-    low = RANGES[name].low
-    high = RANGES[name].high
-    beyond = [*([] if low is None else [low - 1]), *([] if high is None else [high + 1])]
-    wrong = [*NO_NUMBERS, *beyond, *([1.5] if RANGES[name].kind == "whole" else [])]
-    if RANGES[name].high is None:
+    beyond = [info.low - 1] if info.low is not None else []
+    beyond += [info.high + 1] if info.high is not None else []
+    wrong = [*NO_NUMBERS, *beyond, *([1.5] if info.kind == "whole" else [])]
+    if info.high is None:
         wrong = [one for one in wrong if not isinstance(one, int) or isinstance(one, bool)]
+        wrong = [one for one in wrong if info.kind == "whole" or one != 1e30]
     for value in wrong:
-        # There is no model that could compute, and other arguments are missing.
-        with pytest.raises(ValueError, match=rf"^{name} is {re.escape(repr(value))}; it must be"):
-            getattr(LanguageModel, method)(None, **{name: value})
+        _refuses(method, info.name, value)
+
+
+@pytest.mark.parametrize(("method", "info"), [*settings("choice")])
+def test_every_word_of_every_method_is_one_of_its_choices(method: str, info: FieldInfo) -> None:
+    for value in ("nosuch", "", info.choices[0].upper() + "x", 3):
+        _refuses(method, info.name, value, f"one of {', '.join(info.choices)}$")
+
+
+def _refuses(method: str, name: str, value: object, why: str = "") -> None:
+    # There is no model that could compute, and other arguments are missing.
+    with pytest.raises(ValueError, match=rf"^{name} is {re.escape(repr(value))}; it must be {why}"):
+        getattr(LanguageModel, method)(None, **{name: value})
 
 
 def test_what_depends_on_the_model_is_refused_by_the_method(tiny_model: TinyModel) -> None:

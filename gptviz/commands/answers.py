@@ -4,14 +4,16 @@ were trained on say.
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from gptviz.machine.errors import reason_of
+from gptviz.settings.fields import described
 
-from .common import Parser, UsageError, add_precision, command, open_model
+from .common import UsageError, open_model
+from .options import Precision, command
 from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
@@ -20,47 +22,46 @@ if TYPE_CHECKING:
 
 
 NEIGHBOURS = 5
+Word = Annotated[str, described("WORD")]
 
 
-def _options(this: Parser) -> None:
-    this.add_argument("name", metavar="A", help="a model")
-    this.add_argument("other", metavar="B", nargs="?", help="another model")
-    add_precision(this)
-    about = (
-        "a sentence to complete; may be given several times. Default: those of the task that A "
-        "has learned"
-    )
-    this.add_argument("--sentence", action="append", default=[], metavar="TEXT", help=about)
-    about = (
-        "a word to complete it with; may be given several times. Default: those of the task that "
-        "A has learned"
-    )
-    this.add_argument("--word", action="append", default=[], metavar="WORD", help=about)
-    this.add_argument(
-        "--nearest",
-        metavar="WORD",
-        help="also the words that are nearest to this one by their embeddings",
-    )
+@command(142)
+def answers(
+    name: Annotated[str, described("A")],
+    other: Annotated[str, described("B")] | None = None,
+    /,
+    *,
+    precision: Precision = "stored",
+    sentence: Sequence[str] = (),
+    word: Sequence[Word] = (),
+    nearest: Word | None = None,
+    options: Namespace,
+) -> CommandOutput:
+    """How models complete sentences, beside the share in their data.
 
-
-@command(142, _options)
-def answers(options: argparse.Namespace) -> CommandOutput:
-    """How models complete sentences, beside the share in their data."""
-    names = [options.name, *([options.other] if options.other else [])]
-    models = [open_model(options, name) for name in names]
+    Args:
+        name: a model.
+        other: another model.
+        sentence: a sentence to complete; may be given several times. Default: those of the task
+            that A has learned.
+        word: a word to complete it with; may be given several times. Default: those of the task
+            that A has learned.
+        nearest: also the words that are nearest to this one by their embeddings.
+    """
+    names = [each for each in (name, other) if each]
+    models = [open_model(options, each) for each in names]
     task = models[0].task
     known = ((), ()) if task is None else task.questions()
-    sentences = list(options.sentence or known[0])
-    words = list(options.word or known[1])
+    sentences = list(sentence or known[0])
+    words = list(word or known[1])
     if not sentences or not words:
         raise UsageError(
-            f"{options.name} has learned no task with questions of its own: give --sentence and "
-            "--word"
+            f"{name} has learned no task with questions of its own: give --sentence and --word"
         )
-    each_model = [_answers(lm, sentences, words, options.nearest) for lm in models]
+    each_model = [_answers(lm, sentences, words, nearest) for lm in models]
     columns = [
-        what if what == "to" else f"{name}{what}"
-        for name in names
+        what if what == "to" else f"{each}{what}"
+        for each in names
         for what in ("", ": its data", ": chance from", "to")
     ]
     rows = list[list[str]]()
@@ -69,11 +70,11 @@ def answers(options: argparse.Namespace) -> CommandOutput:
         shares = [answer[key] for answer in row for key in ("probability", "share", "low", "high")]
         cells = ["–" if share is None else f"{100 * share:.1f} %" for share in shares]
         rows.append([f"{row[0]['sentence']} … {row[0]['word']}", *cells])
-    for content in each_model if options.nearest is not None else ():
+    for content in each_model if nearest is not None else ():
         words_near = ", ".join(
             f"{token} {cosine:.2f}" for token, cosine in content["nearest"].items()
         )
-        near.append(f"{content['model']}: nearest to {options.nearest} are {words_near}")
+        near.append(f"{content['model']}: nearest to {nearest} are {words_near}")
     return CommandOutput(each_model, [Table(rows, ["", *columns]), *near])
 
 

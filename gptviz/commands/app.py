@@ -14,7 +14,8 @@ from gptviz.machine.location import APP
 from gptviz.machine.memory import free_bytes
 from gptviz.settings.fields import field_infos
 
-from .common import Parser, UsageError, command
+from .common import Parser, UsageError
+from .options import command
 
 
 def _options(this: Parser) -> None:

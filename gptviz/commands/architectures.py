@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from .common import Parser, UsageError, command, pick_values
+from gptviz.settings.fields import described
+
+from .common import UsageError, pick_values
+from .options import Name, command
 from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
     from gptviz.model import Config
 
-
-def _options(this: Parser) -> None:
-    """Add the argument NAME, a model, and the option --preset, an architecture without one."""
-    this.add_argument("name", nargs="?", metavar="NAME", help="a model, as listed by 'models'")
-    this.add_argument("--preset", metavar="PRESET", help="an architecture instead of a model")
+Preset = Annotated[str, described("PRESET")]
 
 
-def _options_of_costs(this: Parser) -> None:
-    _options(this)
-    this.add_argument(
-        "--batch",
-        type=int,
-        default=1,
-        metavar="N",
-        help="texts that are read side by side; default: 1",
-    )
-    this.add_argument(
-        "--context",
-        type=int,
-        metavar="N",
-        help="tokens of each text; default: as many as the model can read",
-    )
-
-
-@command(30, _options, on_device=False)
-def describe(options: argparse.Namespace) -> CommandOutput:
+@command(30, on_device=False)
+def describe(name: Name | None = None, /, *, preset: Preset | None = None) -> CommandOutput:
     """List the layers of a model and their parameters."""
     from gptviz.model import describe
 
-    layers = describe(_architecture(options))
+    layers = describe(_architecture("describe", name, preset))
     total = sum(layer.parameters for layer in layers)
     rows = [
         (layer.name, layer.kind, f"{layer.parameters:>12,}", _shapes(layer.shapes))
@@ -54,13 +35,25 @@ def describe(options: argparse.Namespace) -> CommandOutput:
     return CommandOutput(content, [Table([*rows, ("total", "", f"{total:>12,}", "")])])
 
 
-@command(40, _options_of_costs, on_device=False)
-def costs(options: argparse.Namespace) -> CommandOutput:
-    """Count parameters, operations and memory of a model."""
+@command(40, on_device=False)
+def costs(
+    name: Name | None = None,
+    /,
+    *,
+    preset: Preset | None = None,
+    batch: int = 1,
+    context: int | None = None,
+) -> CommandOutput:
+    """Count parameters, operations and memory of a model.
+
+    Args:
+        batch: texts that are read side by side.
+        context: tokens of each text; default: as many as the model can read.
+    """
     from gptviz.interp.reading.costs import costs
     from gptviz.machine.memory import in_bytes
 
-    whole = costs(_architecture(options), options.batch, options.context)
+    whole = costs(_architecture("costs", name, preset), batch, context)
     texts = f"{whole.batch:,} {'text' if whole.batch == 1 else 'texts'} of {whole.tokens:,} tokens"
     rows = [
         ("parameters", f"{whole.parameters:,}"),
@@ -76,23 +69,19 @@ def costs(options: argparse.Namespace) -> CommandOutput:
     ]
     if whole.cache is not None:
         rows.append(("keys and values of these texts", in_bytes(whole.cache)))
-    return CommandOutput(whole.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
+    return CommandOutput(whole, [Table([(name, f"{value:>16}") for name, value in rows])])
 
 
-def _architecture(options: argparse.Namespace) -> Config:
-    """The configuration of the model or of the preset that the options name. A UsageError if they
-    name neither, or both.
-    """
+def _architecture(command: str, name: str | None, of_preset: str | None) -> Config:
+    """The configuration of a model, or of a preset. A UsageError if neither is named, or both."""
     from gptviz.model import preset
     from gptviz.runs import checkpoints
 
-    if (options.name is None) == (options.preset is None):
-        raise UsageError(
-            f"{options.command.name} takes the name of a model or --preset PRESET, one of the two"
-        )
-    if options.preset:
-        return preset(options.preset)
-    return checkpoints.read_config(checkpoints.find(options.name))
+    if of_preset is None and name is not None:
+        return checkpoints.read_config(checkpoints.find(name))
+    if of_preset is None or name is not None:
+        raise UsageError(f"{command} takes the name of a model or --preset PRESET, one of the two")
+    return preset(of_preset)
 
 
 def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gptviz.machine.lines import lines_of
+from gptviz.settings.kinds import HowFound
 
-from .analysis import File, Name, analysis
 from .common import UsageError, nats, pick_values
+from .options import File, Name, command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MOST_PATCHES = 10  # that are listed
 
 
-@analysis(45)
+@command(45)
 def quantise(
     lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32", matrix: Name | None = None
 ) -> CommandOutput:
@@ -73,10 +74,10 @@ def quantise(
         for matrix in fewer.matrices
     ]
     names = ("", "relative error", "largest error", "farthest / RMS", "beyond 6 RMS", "size")
-    return CommandOutput(fewer.to_dict(), [*lines, "", Table(rows, names)])
+    return CommandOutput(fewer, [*lines, "", Table(rows, names)])
 
 
-@analysis(186)
+@command(186)
 def steer(
     lm: LanguageModel,
     prompt: str,
@@ -84,7 +85,7 @@ def steer(
     away: File | None = None,
     direction: File | None = None,
     layer: Name = "all",
-    how: Literal["means", "component"] = "means",
+    how: HowFound = "means",
     strength: float = 2.0,
     out: File | None = None,
 ) -> CommandOutput:
@@ -96,7 +97,6 @@ def steer(
         away: texts that it leads away from; equally many are pairs.
         direction: instead of texts: a GGUF control vector, as llama.cpp and repeng have.
         layer: the block after which it is added; default: all.
-        how: the difference of the means, or the first principal component.
         strength: how often the spread of the texts along it is added; 0 changes nothing.
         out: write the direction as a GGUF control vector; llama.cpp takes none after block 0.
     """
@@ -131,7 +131,7 @@ def _direction(
     away: str | None,
     direction: str | None,
     layer: str,
-    how: Literal["means", "component"],
+    how: HowFound,
 ) -> Direction:
     """The direction that the options of `steer` name. A UsageError if they name none, or two."""
     from gptviz.text import read_corpus
@@ -151,9 +151,9 @@ def _direction(
     )
 
 
-@analysis(
+@command(
     200,
-    Pairs(
+    pairs=Pairs(
         "patch",
         "clean, corrupted, right, wrong",
         "which share of the answer each piece restores",
@@ -201,8 +201,8 @@ def patch(
         "wrong": answers[1],
         **pick_values(patched, "clean", "corrupted"),
     }
-    content |= {"by": patched.places.name, "places": list(patched.places.labels)}
-    content |= {"restored": patched.restored.values.tolist(), "answers": patched.answers.tolist()}
+    content |= {"by": patched.places.name, "places": patched.places.labels}
+    content |= {"restored": patched.shares, "answers": patched.answers}
     after = f"{patched.clean:.3f} after the clean prompt, {patched.corrupted:.3f} corrupted"
     return CommandOutput(
         content,
@@ -230,7 +230,7 @@ def _strongest_patches(patched: Patched) -> Lines:
                 f"it is shown from a correlation of {TRUSTED} on: leave --preview out to compute "
                 "every patch",
             ]
-    shares = patched.restored.values.tolist()
+    shares = patched.shares.tolist()
     by = patched.places.name
     labels = patched.places.labels
     cells = sorted(

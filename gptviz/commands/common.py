@@ -62,17 +62,6 @@ class Command:
     passes_on: bool = False  #: whether it takes options that it does not know, to pass them on
 
 
-def command(
-    place: int, add_options: Callable[[Parser], None] = lambda _: None, **settings: bool
-) -> Callable[[Callable[[argparse.Namespace], CommandOutput | None]], Command]:
-    """Make a function the command of its name, whose docstring is the summary; `settings` are
-    further fields of `Command`.
-    """
-    return lambda run: Command(
-        run.__name__.rstrip("_"), first_paragraph(run), run, add_options, place=place, **settings
-    )
-
-
 def first_paragraph(function: Callable[..., Any]) -> str:
     """The first paragraph of a docstring."""
     return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
@@ -106,22 +95,6 @@ def open_model(options: argparse.Namespace, name: str | None = None) -> Language
     if name in checkpoints.hidden_checkpoints():
         print(f"gptviz: {checkpoints.about_hiding(name, folder)}", file=sys.stderr)
     return gptviz.load(name, options.device, precision=options.precision)
-
-
-def add_model(this: Parser) -> None:
-    """Add the argument NAME, a model, and the option --precision."""
-    this.add_argument("name", metavar="NAME")
-    add_precision(this)
-
-
-def add_precision(this: Parser) -> None:
-    this.add_argument(
-        "--precision",
-        choices=["stored", "float32", "bfloat16", "float16"],
-        default="stored",
-        help="what weights are multiplied in; default: what the model's file has, where this "
-        "machine multiplies in it",
-    )
 
 
 def field_and_value(

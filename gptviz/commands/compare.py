@@ -4,23 +4,18 @@ difference; or an adapter by strength.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from argparse import Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import gptviz
 from gptviz.machine import terminal
+from gptviz.settings.fields import described
 
-from .common import (
-    Parser,
-    UsageError,
-    add_precision,
-    command,
-    one_line,
-    open_model,
-    warn_of_unknown,
-)
+from .common import UsageError, one_line, open_model, warn_of_unknown
+from .options import Name, Precision, command
 from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
@@ -28,106 +23,87 @@ if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 WITHOUT_PROMPT = ("weights", "strength")
-WHATS = ("next_token", "attention", "embeddings", "lens", "attribution", "heads", *WITHOUT_PROMPT)
+What = Literal[
+    "next_token", "attention", "embeddings", "lens", "attribution", "heads", "weights", "strength"
+]
+Part = Annotated[str, described("PART")]
 MOST_LINES = 12
 HEADS = [f"{name:>10}" for name in ("A", "B", "B − A")]
 
 
-def _options(this: Parser) -> None:
-    this.add_argument("name", metavar="A", help="a model")
-    this.add_argument(
-        "other",
-        metavar="B",
-        nargs="?",
-        help="another model; default: the same one, for weights of an adapter its base",
-    )
-    add_precision(this)
-    this.add_argument(
-        "--prompt", metavar="TEXT", help="what both read; needed for all but weights and strength"
-    )
-    this.add_argument("--b-prompt", metavar="TEXT", help="what B reads instead")
-    this.add_argument(
-        "--step",
-        type=int,
-        metavar="N",
-        help="A after so many steps of training; default: as it was saved last",
-    )
-    this.add_argument("--b-step", type=int, metavar="N", help="the same for B")
-    for side in ("", "b-"):
-        this.add_argument(
-            f"--{side}without",
-            action="append",
-            default=[],
-            metavar="PART",
-            help=f"what is switched off in {'B' if side else 'A'}, as in "
-            "blocks.1.attention.head.3; may be given several times",
-        )
-    about = (
-        "what is compared; default: the next token. weights: by how much each matrix differs, and "
-        "with --prompt how far that "
-    )
-    about += (
-        "moves the guesses of the text; strength: the loss of a LoRA adapter, on its data and on "
-        "its base's, from its base "
-    )
-    about += "(0) to as trained (1) and beyond"
-    this.add_argument("--what", choices=WHATS, default="next_token", help=about)
-    about = (
-        "for weights: the singular values of the difference of only this matrix, as in "
-        "blocks.0.mlp.up"
-    )
-    this.add_argument("--matrix", metavar="NAME", help=about)
-    this.add_argument(
-        "--block", type=int, default=0, metavar="N", help="for attention: of which block"
-    )
-    this.add_argument(
-        "--head",
-        type=int,
-        metavar="N",
-        help="for attention: of which head; default: the mean of the block",
-    )
-    this.add_argument(
-        "--token", metavar="TOKEN", help="for attribution: whose logit; default: the likeliest of A"
-    )
-    about = "for heads: which of the scores that the command heads prints; default: induction"
-    this.add_argument("--score", default="induction", metavar="SCORE", help=about)
+@command(140)
+def compare(
+    name: Annotated[str, described("A")],
+    other: Annotated[str, described("B")] | None = None,
+    /,
+    *,
+    precision: Precision = "stored",
+    prompt: str | None = None,
+    b_prompt: str | None = None,
+    step: int | None = None,
+    b_step: int | None = None,
+    without: Sequence[Part] = (),
+    b_without: Sequence[Part] = (),
+    what: What = "next_token",
+    matrix: Name | None = None,
+    block: int = 0,
+    head: int | None = None,
+    token: Annotated[str, described("TOKEN")] | None = None,
+    score: Annotated[str, described("SCORE")] = "induction",
+    options: Namespace,
+) -> CommandOutput:
+    """Compare two prompts, steps of training, models or sets of edits: B minus A.
 
-
-@command(140, _options)
-def compare(options: argparse.Namespace) -> CommandOutput:
-    """Compare two prompts, steps of training, models or sets of edits: B minus A."""
-    if options.prompt is None and options.what not in WITHOUT_PROMPT:
-        raise UsageError(f"{options.what} is compared over a text: give one, with --prompt TEXT")
-    if options.what == "strength":
+    Args:
+        name: a model.
+        other: another model; default: the same one, for weights of an adapter its base.
+        prompt: what both read; needed for all but weights and strength.
+        b_prompt: what B reads instead.
+        step: A after so many steps of training; default: as it was saved last.
+        b_step: the same for B.
+        without: what is switched off in A, as in blocks.1.attention.head.3; may be given several
+            times.
+        b_without: what is switched off in B, as in blocks.1.attention.head.3; may be given several
+            times.
+        what: what is compared; default: the next token. weights: by how much each matrix differs,
+            and with --prompt how far that moves the guesses of the text; strength: the loss of a
+            LoRA adapter, on its data and on its base's, from its base (0) to as trained (1) and
+            beyond.
+        matrix: for weights: the singular values of the difference of only this matrix, as in
+            blocks.0.mlp.up.
+        block: for attention: of which block.
+        head: for attention: of which head; default: the mean of the block.
+        token: for attribution: whose logit; default: the likeliest of A.
+        score: for heads: which of the scores that the command heads prints; default: induction.
+    """
+    if prompt is None and what not in WITHOUT_PROMPT:
+        raise UsageError(f"{what} is compared over a text: give one, with --prompt TEXT")
+    if what == "strength":
         return _along_strength(open_model(options))
-    if (
-        options.what == "weights"
-        and options.other is None
-        and (base := open_model(options).base) is not None
-    ):
-        options.other = base.name
-    a = _side(options, options.name, options.step, options.without, options.prompt)
-    name = options.other or options.name
-    prompt = options.b_prompt or options.prompt
-    b = _side(options, name, options.b_step, options.b_without, prompt)
-    if options.what == "weights" and options.matrix is not None:
+    if what == "weights" and other is None and (base := open_model(options).base) is not None:
+        other = base.name
+    a = _side(options, name, step, without, prompt)
+    of_b = other or name
+    read_by_b = b_prompt or prompt
+    b = _side(options, of_b, b_step, b_without, read_by_b)
+    if what == "weights" and matrix is not None:
         from gptviz.interp.compare import singular_values
 
-        values = singular_values(a, b, options.matrix).values.tolist()
-        first = f"singular values of B − A, of {options.matrix}: the largest of {len(values):,}"
-        content = {"matrix": options.matrix, "singular_values": values}
+        values = singular_values(a, b, matrix).values.tolist()
+        first = f"singular values of B − A, of {matrix}: the largest of {len(values):,}"
+        content = {"matrix": matrix, "singular_values": values}
         return CommandOutput(
             content, [first, *(f"{value:>12.6f}" for value in values[:MOST_LINES])]
         )
-    compared = _compare_sides(a, b, options)
+    compared = _compare_sides(a, b, what, block, head, token, score)
     if compared.difference is None:
         if not options.json:
             print(
                 f"gptviz: {compared.why}: there is no difference; --json gives both sides",
                 file=sys.stderr,
             )
-        return CommandOutput(compared.to_dict(), [])
-    if options.what == "weights":
+        return CommandOutput(compared, [])
+    if what == "weights":
         return _weights(a, b, compared)
     table = compared.difference.records()
     *names, unit = (name for name in table if not name.endswith(" position"))
@@ -143,12 +119,12 @@ def compare(options: argparse.Namespace) -> CommandOutput:
         for a, b, more, *labels in rows[:MOST_LINES]
     ]
     lines: Lines = [
-        _title("A", options.name, options.step, options.without, options.prompt),
-        _title("B", name, options.b_step, options.b_without, prompt),
+        _title("A", name, step, without, prompt),
+        _title("B", of_b, b_step, b_without, read_by_b),
         f"{compared.a.unit}, where they differ most",
         Table([(*HEADS, *names), *cells]),
     ]
-    return CommandOutput(compared.to_dict(), lines)
+    return CommandOutput(compared, lines)
 
 
 def _along_strength(lm: LanguageModel) -> CommandOutput:
@@ -206,13 +182,14 @@ def _weights(a: Side, b: Side, compared: Compared) -> CommandOutput:
             f"{terminal.escape_text(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the "
             "divergence of B from A"
         )
-    nats = None if moved is None else moved.values.tolist()
     return CommandOutput(
-        compared.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines
+        compared.to_dict() | {"share": shares.values, "divergence": moved and moved.values}, lines
     )
 
 
-def _title(side: str, name: str, step: int | None, without: list[str], prompt: str | None) -> str:
+def _title(
+    side: str, name: str, step: int | None, without: Sequence[str], prompt: str | None
+) -> str:
     """The line about a side: its model, and its prompt."""
     trained = "" if step is None else f" after {step:,} steps"
     edits = f" without {', '.join(without)}" if without else ""
@@ -220,7 +197,7 @@ def _title(side: str, name: str, step: int | None, without: list[str], prompt: s
 
 
 def _side(
-    options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str | None
+    options: Namespace, name: str, step: int | None, without: Sequence[str], prompt: str | None
 ) -> Side:
     from gptviz.interp import compare
 
@@ -233,21 +210,29 @@ def _side(
     return lm.edited(*without).side(prompt)
 
 
-def _compare_sides(a: Side, b: Side, options: argparse.Namespace) -> Compared:
+def _compare_sides(
+    a: Side,
+    b: Side,
+    what: What,
+    block: int,
+    head: int | None,
+    token: str | None,
+    score: str,
+) -> Compared:
     from gptviz.interp import compare
 
-    match options.what:
+    match what:
         case "attention":
-            return compare.attention(a, b, options.block, options.head)
+            return compare.attention(a, b, block, head)
         case "embeddings":
             return compare.embeddings(a, b).points
         case "lens":
             return compare.logit_lens(a, b)
         case "attribution":
             shares = compare.next_token(a, a).a.values
-            return compare.attribution(a, b, options.token or a.vocabulary[int(shares.argmax())])
+            return compare.attribution(a, b, token or a.vocabulary[int(shares.argmax())])
         case "heads":
-            return compare.head_scores(a, b, options.score)
+            return compare.head_scores(a, b, score)
         case "weights":
             return compare.weights(a, b)
     return compare.next_token(a, b)

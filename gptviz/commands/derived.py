@@ -4,33 +4,30 @@ prompt is a command too.
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from gptviz.ui.menu import PAGES
 
-from .analysis import SHARED
-from .common import Command, Parser, add_model, open_model, warn_of_unknown, with_bar
+from .common import Command
+from .options import command
 from .printing import CommandOutput, Table
 
-
-def _options(this: Parser) -> None:
-    add_model(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT", help=SHARED["prompt"])
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
 
 
 def _derive_command(analysis: str, summary: str, place: int) -> Command:
     """The command of an analysis: a method that returns a `LabelledArray`."""
 
-    def run(options: argparse.Namespace) -> CommandOutput:
-        lm = open_model(options)
-        with with_bar():
-            result = getattr(lm, analysis)(options.prompt)
-        warn_of_unknown(lm.tokenizer.encode(options.prompt))
+    def run(lm: LanguageModel, prompt: str) -> CommandOutput:
+        result = getattr(lm, analysis)(prompt)
         columns = result.records()
         rows = zip(*(map(str, column) for column in columns.values()), strict=True)
-        return CommandOutput(result.to_dict(), [Table(rows, list(columns))])
+        return CommandOutput(result, [Table(rows, list(columns))])
 
-    return Command(analysis, summary, run, _options, place=place)
+    run.__name__ = analysis
+    run.__doc__ = summary
+    return command(place)(run)
 
 
 _pages = [page for page in PAGES.values() if page.analysis]

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
-from .analysis import File, Name, analysis
 from .common import UsageError, nats, text_of
+from .options import File, Name, command
 from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_FEATURES = 6  # that are listed of a token
 
 
-@analysis(187)
+@command(187)
 def dictionary(
     lm: LanguageModel,
     block: int | None = None,
@@ -94,7 +94,7 @@ def quality_shown(quality: Quality) -> CommandOutput:
     )
 
 
-@analysis(188)
+@command(188)
 def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> CommandOutput:
     """Which features of a dictionary are active at each token of a prompt.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
-from .analysis import File, Name, analysis
 from .common import UsageError, text_of, warn_of_unknown
 from .dictionaries import quality_shown
+from .options import File, Name, command
 from .printing import CommandOutput
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 MOST_REFERENCE = 8_192
 
 
-@analysis(110)
+@command(110)
 def evaluate(
     lm: LanguageModel,
     corpus: File | None = None,
     split: Literal["validation", "all"] = "validation",
-    without: list[Name] | None = None,
+    without: Sequence[Name] = (),
     replace_by: Literal["zero", "mean"] = "zero",
     dictionary: Name | None = None,
 ) -> CommandOutput:
@@ -72,7 +73,7 @@ def evaluate(
     # the model with its edits, and its loss
     try:
         made = edits(
-            (text if "=" in text else f"{text}={replace_by}" for text in without or ()),
+            (text if "=" in text else f"{text}={replace_by}" for text in without),
             lm.model.config,
         )
         model = _edit_model(lm, made, source, everything=everything)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .analysis import analysis
 from .common import UsageError, pick_values
+from .options import command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gptviz.interp.explaining.attribution import Attribution
+    from gptviz.interp.explaining.circuit import Circuit
     from gptviz.language_model import LanguageModel
 
 
-@analysis(120, Pairs("attribute", "clean, right, wrong", "what each piece adds"))
+@command(120, pairs=Pairs("attribute", "clean, right, wrong", "what each piece adds"))
 def attribute(
     lm: LanguageModel,
     prompt: str,
@@ -36,27 +40,17 @@ def attribute(
             f"{lm.name} is a classifier: a label is of the whole text, so leave --position out"
         )
     attribution = lm.attribute(prompt, token, position, against)
-    content = pick_values(attribution, "logit", "sum", "capped", "error")
-    content |= {"token": answers.text(attribution.token)}
+    content = pick_values(attribution, "logit", "sum", "capped", "error", "position")
     content |= {
-        "against": None if attribution.against is None else answers.text(attribution.against)
-    }
-    content |= {
-        "position": attribution.position,
+        "token": answers.text(attribution.token),
+        "against": None if attribution.against is None else answers.text(attribution.against),
         "parts": [pick_values(part, "name", "value") for part in attribution.parts],
     }
-    of = answers.label
-    if attribution.against is None:
-        minus = ""
-    else:
-        minus = f" minus that of {of(attribution.against)}"
     if attribution.position is None:
         after = ""
     else:
         after = f" after position {attribution.position}"
-    lines: Lines = [
-        f"the logit of {of(attribution.token)}{minus}{after} is {attribution.logit:.4f}"
-    ]
+    lines: Lines = [f"{_of_logit(attribution, answers.label)}{after} is {attribution.logit:.4f}"]
     if attribution.capped != attribution.logit:
         lines.append(f"the model caps its logits: it answers with {attribution.capped:.4f}")
     parts = sorted(attribution.parts, key=lambda part: -abs(part.value))
@@ -69,18 +63,18 @@ def attribute(
     return CommandOutput(content, lines)
 
 
-@analysis(125)
+@command(125)
 def scan(lm: LanguageModel, prompt: str) -> CommandOutput:
     """What stands out in a model that reads a prompt, the most telling first."""
     findings = lm.scan(prompt)
     rows = [(f"{finding.strength:.2f}", finding.page, finding.sentence) for finding in findings]
     return CommandOutput(
-        [finding.to_dict() for finding in findings],
+        findings,
         [Table(rows) if rows else "Nothing stands out."],
     )
 
 
-@analysis(130)
+@command(130)
 def circuit(
     lm: LanguageModel,
     prompt: str,
@@ -101,7 +95,6 @@ def circuit(
     graph = lm.circuit(prompt, token, position, against, share)
     checked = lm.check_circuit(graph, reference)
     piece = lm.tokenizer.piece
-    label = lm.tokenizer.label
     nodes: list[dict[str, Any]] = [
         {
             "name": "logit" if node.unit is None else node.unit.name,
@@ -124,20 +117,13 @@ def circuit(
         "token": piece(graph.token),
         "against": None if graph.against is None else piece(graph.against),
     }
+    content |= pick_values(graph, "position", "rest", "share", "reached")
     content |= {
-        "position": graph.position,
         "logit": graph.total,
-        **pick_values(graph, "rest", "share", "reached"),
-    }
-    content |= {
         "nodes": nodes,
         "edges": edges,
         "check": pick_values(checked, "whole", "kept", "without", "probability"),
     }
-    if graph.against is None:
-        minus = ""
-    else:
-        minus = f" minus that of {label(graph.against)}"
     rows = [
         (f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}")
         for edge in edges
@@ -147,7 +133,7 @@ def circuit(
     else:
         limit = ": a larger share needs a graph too large to read"
     lines: Lines = [
-        f"the logit of {label(graph.token)}{minus} after position {graph.position} is "
+        f"{_of_logit(graph, lm.tokenizer.label)} after position {graph.position} is "
         f"{graph.total:.4f}",
         "what each part (name@position) adds to what a later one reads, beyond its mean over this "
         "text:",
@@ -160,3 +146,9 @@ def circuit(
         f"{checked.without:.4f}",
     ]
     return CommandOutput(content, lines)
+
+
+def _of_logit(of: Attribution | Circuit, label: Callable[[int], str]) -> str:
+    """The logit, or the difference of two, that something is about."""
+    minus = "" if of.against is None else f" minus that of {label(of.against)}"
+    return f"the logit of {label(of.token)}{minus}"

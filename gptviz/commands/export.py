@@ -10,7 +10,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from . import lessons
-from .common import Parser, UsageError, command, one_line, require_place, write_whole
+from .common import Parser, UsageError, one_line, require_place, write_whole
+from .options import command
 from .printing import CommandOutput, Lines
 
 # How a page is written, with the ending of its file.

@@ -2,83 +2,73 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from .common import UsageError, command
+from gptviz.settings.fields import described
+
+from .common import UsageError
 from .lessons import content_of
+from .options import Name, command
 from .printing import CommandOutput, Lines
 
 if TYPE_CHECKING:
     from gptviz.takehome.gallery import Exhibit
     from gptviz.takehome.live.page import LivePage
 
+Folder = Annotated[Path, described("DIR")]
 # A page is shown about one of these too: words are easy to read, and characters are of a real text.
 ALSO_ABOUT = ("sentences", "shakespeare")
 # The first prompt of models of texts.
 BEGINNING = "O Romeo, Romeo! wherefore art thou "
 
 
-def _options(this: argparse.ArgumentParser) -> None:
-    this.add_argument(
-        "names",
-        metavar="NAME",
-        nargs="*",
-        help="models of your own: the page “Try it” alone, about these; default: the gallery of "
-        "all lessons and pages",
-    )
-    this.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        required=True,
-        help="the folder to write: a new one, or one with a gallery",
-    )
-    only = (
-        "only this lesson or page, as in 01-tokens or attention; may be given several times; "
-        "default: all"
-    )
-    this.add_argument("--only", action="append", metavar="NAME", default=[], help=only)
-    about = (
-        "write no small pictures; they are taken by a Chromium or Chrome of this machine, if "
-        "there is one"
-    )
-    this.add_argument("--without-thumbnails", action="store_true", help=about)
-
-
-@command(195, _options, on_device=False)
-def gallery(options: argparse.Namespace) -> CommandOutput:
+@command(195, on_device=False)
+def gallery(
+    names: Sequence[Name] = (),
+    /,
+    *,
+    out: Folder,
+    only: Sequence[Name] = (),
+    without_thumbnails: bool = False,
+) -> CommandOutput:
     """Write all lessons and the best views of every page into a folder, which a browser shows
     without gptviz.
+
+    Args:
+        names: models of your own: the page “Try it” alone, about these; default: the gallery of all
+            lessons and pages.
+        out: the folder to write: a new one, or one with a gallery.
+        only: only this lesson or page, as in 01-tokens or attention; may be given several times;
+            default: all.
+        without_thumbnails: write no small pictures; they are taken by a Chromium or Chrome of this
+            machine, if there is one.
     """
     from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import name_known
     from gptviz.takehome.gallery import browser, write_gallery
     from gptviz.takehome.live.page import NAME
 
-    if options.names and options.only:
+    if names and only:
         raise UsageError("--only chooses from the whole gallery: leave it out, or the names")
-    every = [] if options.names else [*_lessons(), *_pages()]
+    every = [] if names else [*_lessons(), *_pages()]
     known = list(dict.fromkeys((NAME, *(exhibit.of for exhibit in every))))
-    for name in options.only:
+    for name in only:
         if name not in known:
             raise UsageError(
                 f"there is no lesson and no page {name!r:.40}{name_known(name, known)}"
             )
-    exhibits = [exhibit for exhibit in every if not options.only or exhibit.of in options.only]
+    exhibits = [exhibit for exhibit in every if not only or exhibit.of in only]
     live: LivePage | None = None
-    if options.names:
-        live = _own(list(dict.fromkeys(options.names)))
-    elif not options.only or NAME in options.only:
+    if names:
+        live = _own(list(dict.fromkeys(names)))
+    elif not only or NAME in only:
         live = _live()
-    pictures = not options.without_thumbnails
+    pictures = not without_thumbnails
     listed = len(exhibits) + (live is not None)
-    for number, exhibit in enumerate(
-        write_gallery(options.out, exhibits, live=live, thumbnails=pictures)
-    ):
+    for number, exhibit in enumerate(write_gallery(out, exhibits, live=live, thumbnails=pictures)):
         pictured = number + 1 - len(exhibits)
         if pictured <= 0:
             place = f"{number + 1} of {len(exhibits)}"
@@ -89,16 +79,15 @@ def gallery(options: argparse.Namespace) -> CommandOutput:
         f"{name}.html"
         for name in (*([NAME] if live else []), *(exhibit.name for exhibit in exhibits))
     ]
-    written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
+    written = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     lines: Lines = [
-        f"The gallery is in {options.out / 'index.html'}: {len(files)} file{'s' * (len(files) != 1)} beside it "
+        f"The gallery is in {out / 'index.html'}: {len(files)} file{'s' * (len(files) != 1)} "
+        f"beside it "
         f"({in_bytes(written)})"
     ]
     if pictures and browser() is None:
         lines.append("There are no small pictures: no Chromium or Chrome was found on this machine")
-    return CommandOutput(
-        {"path": str(options.out.absolute()), "files": files, "bytes": written}, lines
-    )
+    return CommandOutput({"path": str(out.absolute()), "files": files, "bytes": written}, lines)
 
 
 def _lessons() -> Iterator[Exhibit]:

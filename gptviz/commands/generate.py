@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from .common import Parser, UsageError, add_model, command, open_model, pick_values, warn_of_unknown
+from gptviz.settings.fields import described
+
+from .common import UsageError, open_model, pick_values, warn_of_unknown
+from .options import Name, Precision, command
 from .printing import print_json
 
 if TYPE_CHECKING:
@@ -22,77 +25,57 @@ if TYPE_CHECKING:
 MOST_BEAMS = 64  # every step of a beam search takes memory and time for each
 
 
-def _options(this: Parser) -> None:
-    add_model(this)
-    this.add_argument("--prompt", required=True, metavar="TEXT")
-    this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
-    this.add_argument(
-        "--go-on", action="store_true", help="write on where the model ends its text, or its task"
-    )
-    this.add_argument(
-        "--greedy",
-        action="store_true",
-        help="always the likeliest token; the same as --temperature 0",
-    )
-    about = (
-        "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an "
-        "encoder–decoder 0 (always "
-    )
-    this.add_argument("--temperature", type=float, metavar="T", help=f"{about}the likeliest token)")
-    this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
-    this.add_argument(
-        "--top-p",
-        type=float,
-        metavar="P",
-        help="draw from the fewest tokens whose probabilities add up to P",
-    )
-    about = "decides the random numbers: the same seed writes the same text; default 0"
-    this.add_argument("--seed", type=int, default=0, metavar="S", help=about)
-    about = (
-        "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the "
-        "text's own continuation does "
-    )
-    about += (
-        "(prompt), and this model accepts or refuses them; says how many, and with --json also "
-        "each with its numbers"
-    )
-    this.add_argument("--draft", metavar="NAME|prompt", help=about)
-    this.add_argument(
-        "--drafted",
-        type=int,
-        metavar="K",
-        help="with --draft: how many tokens are drafted at a time; default 4",
-    )
-    this.add_argument(
-        "--beams",
-        type=int,
-        metavar="N",
-        help="an encoder–decoder's answers, found by a beam search of width N",
-    )
+@command(90)
+def generate(
+    name: Name,
+    /,
+    *,
+    precision: Precision = "stored",
+    prompt: str,
+    max_new_tokens: int = 200,
+    go_on: bool = False,
+    greedy: bool = False,
+    temperature: Annotated[float, described("T")] | None = None,
+    top_k: Annotated[int, described("K")] | None = None,
+    top_p: Annotated[float, described("P")] | None = None,
+    seed: Annotated[int, described("S")] = 0,
+    draft: Annotated[str, described("NAME|prompt")] | None = None,
+    drafted: Annotated[int, described("K")] | None = None,
+    beams: int | None = None,
+    options: Namespace,
+) -> None:
+    """Continue a prompt; with an encoder–decoder, answer it.
 
-
-@command(90, _options)
-def generate(options: argparse.Namespace) -> None:
-    """Continue a prompt; with an encoder–decoder, answer it."""
+    Args:
+        go_on: write on where the model ends its text, or its task.
+        greedy: always the likeliest token; the same as --temperature 0.
+        temperature: below 1 likely tokens become likelier, above 1 all become more alike; default
+            1, for an encoder–decoder 0 (always the likeliest token).
+        top_k: draw from the K likeliest tokens.
+        top_p: draw from the fewest tokens whose probabilities add up to P.
+        seed: decides the random numbers: the same seed writes the same text; default 0.
+        draft: speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the
+            text's own continuation does (prompt), and this model accepts or refuses them; says how
+            many, and with --json also each with its numbers.
+        drafted: with --draft: how many tokens are drafted at a time; default 4.
+        beams: an encoder–decoder's answers, found by a beam search of width N.
+    """
     from gptviz.generate.generation import until_drawn, without_end
     from gptviz.generate.sampling import Sampling
-    from gptviz.language_model.ranges import RANGES
-    from gptviz.settings.fields import check_number
+    from gptviz.settings.fields import check_value, info_of
+    from gptviz.settings.kinds import Length
 
     # what is asked for
-    check_number(RANGES["max_new_tokens"], "--max-new-tokens", options.max_new_tokens)
-    if options.beams is not None and options.beams > MOST_BEAMS:
-        raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
-    if options.greedy:
+    check_value(info_of(Length), "--max-new-tokens", max_new_tokens)
+    if beams is not None and beams > MOST_BEAMS:
+        raise UsageError(f"--beams is {beams:,}; it must be at most {MOST_BEAMS}")
+    is_drawn = any(given is not None for given in (temperature, top_k, top_p))
+    if greedy:
         temperature = 0.0
-    elif options.temperature is None:
+    elif temperature is None:
         temperature = 1.0
-    else:
-        temperature = options.temperature
-    sampling = Sampling(
-        temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed
-    )
-    if options.drafted is not None and options.draft is None:
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    if drafted is not None and draft is None:
         raise UsageError(
             "--drafted is how many tokens a drafter drafts: name one with --draft NAME, or "
             "--draft prompt"
@@ -102,27 +85,21 @@ def generate(options: argparse.Namespace) -> None:
     lm = open_model(options)
     if lm.model.config.kind == "classifier":
         raise UsageError(
-            f"{options.name} is a classifier and writes no text: use classify {options.name} "
-            "--text TEXT"
+            f"{name} is a classifier and writes no text: use classify {name} --text TEXT"
         )
-    encoding = lm.tokenizer.encode(options.prompt)
+    encoding = lm.tokenizer.encode(prompt)
     warn_of_unknown(encoding)
     if lm.model.config.kind == "encoder-decoder":
-        if options.draft is not None:
-            raise UsageError(
-                f"{options.name} answers a text and does not continue it: leave --draft out"
-            )
-        is_asked = any(
-            given is not None for given in (options.temperature, options.top_k, options.top_p)
-        )
-        _answer(options, lm, sampling if is_asked and temperature else None)
+        if draft is not None:
+            raise UsageError(f"{name} answers a text and does not continue it: leave --draft out")
+        _answer(options, lm, sampling if is_drawn and temperature else None)
         return
-    if options.beams is not None:
+    if beams is not None:
         raise UsageError(
-            f"{options.name} continues a text, which has no end: a beam search is for answers, so "
+            f"{name} continues a text, which has no end: a beam search is for answers, so "
             "leave --beams out"
         )
-    if options.draft is not None:
+    if draft is not None:
         _speculate(options, lm, encoding, sampling)
         return
 
@@ -130,18 +107,18 @@ def generate(options: argparse.Namespace) -> None:
     from gptviz.language_model.core import end_tokens
     from gptviz.language_model.writing import to_write
 
-    grown = lm.generation(options.prompt, sampling)
+    grown = lm.generation(prompt, sampling)
     if not options.json:
-        print(options.prompt, end="")
+        print(prompt, end="")
     streams = not options.json and lm.tokenizer.kind in ("characters", "symbols")
     tokens: list[int] = []
     begun = time.perf_counter()
     ends, left = (
         (frozenset(), sys.maxsize)
-        if options.go_on
+        if go_on
         else (end_tokens(lm), to_write(lm, grown.prompt_length, sys.maxsize))
     )
-    for step in until_drawn(islice(grown, min(left, options.max_new_tokens)), ends):
+    for step in until_drawn(islice(grown, min(left, max_new_tokens)), ends):
         tokens.append(int(step.tokens[0]))
         if streams and tokens[-1] not in ends:
             print(lm.tokenizer.piece(tokens[-1]), end="", flush=True)
@@ -178,7 +155,7 @@ def _say_end(lm: LanguageModel, tokens: Sequence[int], ended: bool, is_whole: bo
 
 
 def _speculate(
-    options: argparse.Namespace, lm: LanguageModel, encoding: Encoding, sampling: Sampling
+    options: Namespace, lm: LanguageModel, encoding: Encoding, sampling: Sampling
 ) -> None:
     """A text with a drafter: the text, then how much of what was drafted was accepted, and the
     tokens per pass.
@@ -227,7 +204,7 @@ def _speculate(
     )
 
 
-def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:
+def _answer(options: Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:
     """The answer of an encoder–decoder, drawn or greedy, or those of a beam search with their
     probabilities.
     """

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .analysis import Name, analysis
 from .common import pick_values
+from .options import Name, command
 from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 
-@analysis(145)
+@command(145)
 def history(
     lm: LanguageModel,
     prompt: str | None = None,
@@ -32,13 +32,13 @@ def history(
         return _measures()
     values = lm.over_training(measure, prompt, token, against)
     series = [
-        {"name": name, "values": values.values[:, i].tolist()}
-        for i, name in enumerate(values.series)
+        {"name": name, "values": column}
+        for name, column in zip(values.series, values.values.T, strict=True)
     ]
     content = {
         "measure": values.measure.name,
         "unit": values.measure.unit,
-        "steps": list(values.steps),
+        "steps": values.steps,
         "series": series,
     }
     cells = [

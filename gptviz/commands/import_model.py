@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shlex
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from .common import Parser, UsageError, command, field_and_value, pick_values
+from gptviz.settings.fields import described
+
+from .common import UsageError, field_and_value, pick_values
+from .options import Name, command
 from .printing import CommandOutput, print_json
 
 if TYPE_CHECKING:
     from gptviz.runs.imports import HubModel
 
 
-def _options(this: Parser) -> None:
-    this.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf "
-        "file; nanoGPT's ckpt.pt; the "
-        "name of a model on the hub; a zip file that 'export' wrote; a folder with a LoRA adapter "
-        "of PEFT; or, with --map, a .pt "
-        "or .safetensors file with the tensors of any GPT",
-    )
-    this.add_argument(
-        "--base",
-        metavar="NAME",
-        help="for a LoRA adapter of PEFT, a folder or a zip file: the model here that it changes; "
-        "default: the one in its files",
-    )
-    this.add_argument(
-        "--name", help="what to call the model; default: the name of the folder or file"
-    )
-    this.add_argument(
-        "--map",
-        type=Path,
-        metavar="FILE",
-        help="a JSON file that says which tensor is which (see docs/models.md); without it, a "
-        "first draft of one is printed",
-    )
-    this.add_argument(
-        "--draft", type=Path, metavar="FILE", help="write that draft into a file instead"
-    )
-    this.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="what the tensors do not tell, such as n_head=6; 'train --help' lists all fields",
-    )
-
-
-@command(50, _options, on_device=False)
-def import_(options: argparse.Namespace) -> CommandOutput | None:
+@command(50, on_device=False)
+def import_(
+    source: Annotated[str, described("SOURCE")],
+    /,
+    *,
+    base: Name | None = None,
+    name: Name | None = None,
+    map: Path | None = None,
+    draft: Path | None = None,
+    set_: Sequence[Annotated[str, described("FIELD=VALUE")]] = (),
+    options: Namespace,
+) -> CommandOutput | None:
     """Open a model that another program made, whose files stay where they are; or unpack a zip file
     with a model.
+
+    Args:
+        source: a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf
+            file; nanoGPT's ckpt.pt; the name of a model on the hub; a zip file that 'export' wrote;
+            a folder with a LoRA adapter of PEFT; or, with --map, a .pt or .safetensors file with
+            the tensors of any GPT.
+        base: for a LoRA adapter of PEFT, a folder or a zip file: the model here that it changes;
+            default: the one in its files.
+        name: what to call the model; default: the name of the folder or file.
+        map: a JSON file that says which tensor is which (see docs/models.md); without it, a first
+            draft of one is printed.
+        draft: write that draft into a file instead.
+        set_: what the tensors do not tell, such as n_head=6; 'train --help' lists all fields.
     """
     from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints, imports
@@ -71,28 +60,28 @@ def import_(options: argparse.Namespace) -> CommandOutput | None:
             file=sys.stderr,
         )
 
-    additions = imports.additions_of(options.map, dict(map(field_and_value, options.set)))
-    if options.draft:
-        _write_draft(options, additions)
+    additions = imports.additions_of(map, dict(field_and_value(text) for text in set_))
+    if draft:
+        _write_draft(source, draft, additions)
         return None
     told = [
-        *(["--base", options.base] if options.base else []),
-        *(["--map", str(options.map)] if options.map else []),
+        *(["--base", base] if base else []),
+        *(["--map", str(map)] if map else []),
     ]
-    told += [*(word for setting in options.set for word in ("--set", setting))]
-    command = shlex.join(["gptviz", "import", options.source, *told])
+    told += [*(word for setting in set_ for word in ("--set", setting))]
+    command = shlex.join(["gptviz", "import", source, *told])
     try:
-        with imports.bar(options.source):
+        with imports.bar(source):
             made = imports.import_model(
-                options.source,
-                options.name,
+                source,
+                name,
                 additions=additions,
                 command=command,
                 offered=announce_download,
-                base=options.base,
+                base=base,
             )
     except checkpoints.CheckpointError as error:
-        _print_tensors(options, additions, str(error))
+        _print_tensors(source, additions, str(error), as_json=options.json)
         raise
     except KeyboardInterrupt:
         print(
@@ -106,13 +95,13 @@ def import_(options: argparse.Namespace) -> CommandOutput | None:
         **pick_values(made, "family", "parameters"),
         "notes": list(made.notes),
     }
-    if options.map and options.json:
-        compared = imports.examine_tensors(options.source, additions)
+    if map and options.json:
+        compared = imports.examine_tensors(source, additions)
     else:
         compared = None
     row |= {} if compared is None else compared.as_json()
-    if os.path.lexists(options.source):
-        at = options.source
+    if os.path.lexists(source):
+        at = source
     else:
         at = "their place in the cache of huggingface_hub"
     if checkpoints.is_reference(made.folder):
@@ -129,36 +118,36 @@ def import_(options: argparse.Namespace) -> CommandOutput | None:
     )
 
 
-def _write_draft(options: argparse.Namespace, additions: dict[str, Any]) -> None:
+def _write_draft(source: str, draft: Path, additions: dict[str, Any]) -> None:
     """Write the draft of a mapping into a new file."""
     from gptviz.runs import imports
 
-    examined = imports.examine_tensors(options.source, additions)
+    examined = imports.examine_tensors(source, additions)
     if examined is None or examined.draft is None:
         raise UsageError(
             "--draft is for a .pt or .safetensors file with the tensors of any GPT, without --map"
         )
     try:
-        with options.draft.open("x", encoding="utf-8") as file:
+        with draft.open("x", encoding="utf-8") as file:
             file.write(examined.draft.text)
     except FileExistsError:
-        raise UsageError(f"{options.draft} is there already: give the draft another name") from None
+        raise UsageError(f"{draft} is there already: give the draft another name") from None
     for line in examined.draft.remarks():
         print(line)
-    print(f"The draft is in {options.draft}: check it, then use it with --map {options.draft}")
+    print(f"The draft is in {draft}: check it, then use it with --map {draft}")
 
 
-def _print_tensors(options: argparse.Namespace, additions: dict[str, Any], error: str) -> None:
+def _print_tensors(source: str, additions: dict[str, Any], error: str, *, as_json: bool) -> None:
     """For a file of tensors that could not be opened: print its tensors and what does not match, or
     a draft of its mapping.
     """
     from gptviz.runs import checkpoints, imports
 
     with contextlib.suppress(checkpoints.CheckpointError):
-        examined = imports.examine_tensors(options.source, additions)
+        examined = imports.examine_tensors(source, additions)
         if examined is None:
             return
-        if options.json:
+        if as_json:
             print_json({"error": error} | examined.as_json())
             return
         for line in examined.lines():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from dataclasses import asdict, replace
+from argparse import Namespace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from .common import Parser, UsageError, command, require_place, write_whole
+from gptviz.settings.fields import described
+
+from .common import UsageError, require_place, write_whole
+from .options import command
 from .printing import CommandOutput, show
 
 if TYPE_CHECKING:
@@ -20,40 +23,33 @@ if TYPE_CHECKING:
 MOST_MODELS = 4  # open at once
 
 
-def _options(this: Parser) -> None:
-    about = (
-        "check: open every page, compute answers and claims; export: write a lesson, with its "
-        "pages and answers, as one file"
-    )
-    this.add_argument("action", choices=["check", "export"], help=about)
-    this.add_argument(
-        "what",
-        nargs="?",
-        metavar="DIR|NAME",
-        help="check: a folder with lessons, or one file; default: those that ship, and your own. "
-        "export: the name of a lesson",
-    )
-    this.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="export: the file to write; default: here, by the lesson's name",
-    )
-
-
-@command(190, _options, on_device=False)
-def lessons(options: argparse.Namespace) -> CommandOutput | None:
+@command(190, on_device=False)
+def lessons(
+    action: Literal["check", "export"],
+    what: Annotated[str, described("DIR|NAME")] | None = None,
+    /,
+    *,
+    out: Path | None = None,
+    options: Namespace,
+) -> CommandOutput | None:
     """Check lessons: open every page of theirs, and compute every answer and every claim. Or write
     a lesson as one HTML file.
+
+    Args:
+        action: check: open every page, compute answers and claims; export: write a lesson, with its
+            pages and answers, as one file.
+        what: check: a folder with lessons, or one file; default: those that ship, and your own.
+            export: the name of a lesson.
+        out: export: the file to write; default: here, by the lesson's name.
     """
-    if options.action == "check":
-        _check(options)
+    if action == "check":
+        _check(what, as_json=options.json)
         return None
-    if options.what is None:
+    if what is None:
         raise UsageError(
             "name the lesson to export, for example: lessons export 01-tokens --out lesson.html"
         )
-    return export(options.what, options.out)
+    return export(what, out)
 
 
 @lru_cache(maxsize=MOST_MODELS)
@@ -95,13 +91,13 @@ def content_of(lesson: Lesson) -> PageContent:
     return lesson_content(lesson, Quantities(_open_model, lesson.model).functions)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(what: str | None, *, as_json: bool) -> None:
     from gptviz.lessons.checking import problems
     from gptviz.lessons.library import library
     from gptviz.lessons.quantities import Quantities
     from gptviz.lessons.real_model import about_what_is_open
 
-    folder = None if options.what is None else Path(options.what)
+    folder = None if what is None else Path(what)
     if folder is not None and not folder.exists():
         raise UsageError(
             f"there is no folder {folder}: name one with lessons, which are files whose names end "
@@ -132,12 +128,12 @@ def _check(options: argparse.Namespace) -> None:
         "claims": sum(len(step.claims) for step in steps),
     }
     last = ", ".join(
-        f"{number} {what}" for what, number in (counts | {"problems": len(failed)}).items()
+        f"{number} {name}" for name, number in (counts | {"problems": len(failed)}).items()
     )
-    content = counts | {"failed": [asdict(problem) for problem in failed]}
+    content = counts | {"failed": failed}
     show(
         CommandOutput(content, [*(problem.in_words for problem in failed), last]),
-        as_json=options.json,
+        as_json=as_json,
     )
     if failed:
         sys.exit(1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from .common import command, nats
+from .common import nats
+from .options import command
 from .printing import CommandOutput, Table
 
 
 @command(20, on_device=False)
-def models(options: argparse.Namespace) -> CommandOutput:
+def models() -> CommandOutput:
     """List the models that can be opened."""
     from gptviz.runs import checkpoints
 

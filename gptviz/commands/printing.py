@@ -103,14 +103,17 @@ def print_listed(rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_json(content: Any) -> None:
-    print(json.dumps(without_nan(content), allow_nan=False))
+    """Print what `as_json` makes of it."""
+    from gptviz.labelled_array import as_json
+
+    print(json.dumps(without_nan(as_json(content)), allow_nan=False))
 
 
 def without_nan(content: Any) -> Any:
     """The same with null for every number that JSON has no word for: NaN and the infinities."""
     if isinstance(content, dict):
         return {key: without_nan(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
+    if isinstance(content, list):
         return [without_nan(value) for value in content]
     if isinstance(content, float) and not math.isfinite(content):
         return None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from .analysis import File, Name, analysis
+from gptviz.settings.fields import check_number, whole_number
+from gptviz.settings.kinds import HowLeftOut, LensKind
+
 from .common import UsageError, pick_values, text_of, token_text, warn_of_unknown
+from .options import File, Name, command
 from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 TOKENS = 8  # listed of each expert
 
 
-@analysis(100)
+@command(100)
 def classify(lm: LanguageModel, text: str) -> CommandOutput:
     """Predict the label of a text.
 
@@ -39,30 +42,23 @@ def classify(lm: LanguageModel, text: str) -> CommandOutput:
     return CommandOutput({"label": order[0], "probabilities": probabilities}, [Table(rows)])
 
 
-@analysis(150)
-def context(
-    lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] = "replaced"
-) -> CommandOutput:
-    """How many earlier tokens a model uses to guess the next, and which of them.
-
-    Args:
-        how: what is done with a token that is left out: its embedding is replaced by the mean of
-            all, or the text closes up.
-    """
+@command(150)
+def context(lm: LanguageModel, prompt: str, how: HowLeftOut = "replaced") -> CommandOutput:
+    """How many earlier tokens a model uses to guess the next, and which of them."""
     try:
         use = lm.context_use(prompt, how)
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
-    windows = list(use.by_window.windows)
-    means = use.by_window.mean.tolist()
-    places = list(use.left_out.places)
+    windows = use.by_window.windows
+    means = use.by_window.mean
+    places = use.left_out.places
     labels = [lm.tokenizer.label(i) for i in use.ids]
     content = {
         "tokens": [token_text(lm, i) for i in use.ids],
-        "loss": use.loss.tolist(),
+        "loss": use.loss,
         "windows": windows,
     }
-    content |= {"loss_by_window": means, "left_out": places, "rise": use.left_out.rise.tolist()}
+    content |= {"loss_by_window": means, "left_out": places, "rise": use.left_out.rise}
     losses = [(str(window), f"{mean:.3f}") for window, mean in zip(windows, means, strict=True)]
     rises = [
         (str(at), labels[at], f"{rise:+.3f}")
@@ -77,7 +73,7 @@ def context(
     return CommandOutput(content, lines)
 
 
-@analysis(175)
+@command(175)
 def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> CommandOutput:
     """Which experts of a mixture the tokens of a text pass, and how often each is chosen.
 
@@ -89,10 +85,8 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
     config = lm.model.config
     if not config.experts or not config.n_layer or config.n_encoder_layer:
         raise UsageError(f"{lm.name} has no experts: its MLPs are whole, see the command neurons")
-    if block is not None and not 0 <= block < config.n_layer:
-        raise UsageError(
-            f"there is no block {block}: blocks are counted from 0 to {config.n_layer - 1}"
-        )
+    if block is not None:
+        check_number(whole_number(0, config.n_layer - 1), "--block", block)
     weights = lm.experts(prompt)
     shares = load(weights).values
     names = weights.axes[2].labels
@@ -100,8 +94,8 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
     rows = list[tuple[str, ...]]()
     for at in range(config.n_layer) if block is None else [block]:
         for expert, name in enumerate(names):
-            tokens = [token._asdict() for token in tokens_of_expert(weights, at, expert)[:TOKENS]]
-            share = float(shares[at, expert])
+            tokens = tokens_of_expert(weights, at, expert)[:TOKENS]
+            share = shares[at, expert]
             content.append(
                 {"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens}
             )
@@ -109,7 +103,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
                 (
                     f"blocks.{at}.mlp.expert.{expert}",
                     f"{share:.1%}",
-                    " ".join(repr(token["token"]) for token in tokens),
+                    " ".join(repr(token.token) for token in tokens),
                 )
             )
     each = (
@@ -119,13 +113,13 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Command
     return CommandOutput(content, [each, Table(rows, ("", "of the tokens", "most often for"))])
 
 
-@analysis(180)
+@command(180)
 def lens(
     lm: LanguageModel,
     prompt: str,
     top: int = 5,
     blocks_only: bool = False,
-    kind: Literal["logit", "jacobian", "tuned"] = "logit",
+    kind: LensKind = "logit",
     fit_to: File | None = None,
     lens: File | None = None,
     out: File | None = None,
@@ -136,8 +130,6 @@ def lens(
         prompt: what the model reads; of an encoder–decoder the source.
         top: how many of the likeliest tokens.
         blocks_only: only after each block, not within it: quicker with a large model.
-        kind: what the head reads: the stream as it is, or brought to the last layer by a lens that
-            is fitted once and kept.
         fit_to: a text file to fit it to; default: the data held out of training, or what the model
             writes itself where its data are not known.
         lens: instead of a fit: a published Jacobian lens, as jlens, Neuronpedia and TransformerLens
@@ -187,7 +179,7 @@ def _of_fitted(lm: LanguageModel, how: dict[str, Any]) -> list[str]:
     return [lens.compare_lenses(lm.model, kind), lens.support]
 
 
-@analysis(185)
+@command(185)
 def probe(
     lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | None = None
 ) -> CommandOutput:
@@ -219,7 +211,7 @@ def probe(
     return CommandOutput(content, [*lines, *([probed.said] if layer == "all" else [])])
 
 
-@analysis(210)
+@command(210)
 def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> CommandOutput:
     """The residual stream by layer: lengths, directions, and what each sublayer writes into it.
 
@@ -236,10 +228,8 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Comma
             "--text TEXT"
         )
     seen = lm.stream(prompt)
-    if position is not None and not 0 <= position < len(seen.positions):
-        raise UsageError(
-            f"--position is {position}; the text has the positions 0 to {len(seen.positions) - 1}"
-        )
+    if position is not None:
+        check_number(whole_number(0, len(seen.positions) - 1), "--position", position)
 
     def middle(row: list[float]) -> float:
         if position is None:
@@ -271,12 +261,12 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Comma
         "layers": layers,
         "length": length,
         "cosine": cosine,
-        "sublayers": list(seen.writers),
+        "sublayers": seen.writers,
     }
     return CommandOutput(content | {"size": size, "along": along}, lines)
 
 
-@analysis(65)
+@command(65)
 def tokens(
     lm: LanguageModel, prompt: str | None = None, merges: bool = False, languages: bool = False
 ) -> CommandOutput:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import gptviz
 from gptviz.machine import terminal
 
-from .analysis import File, Name, analysis
 from .common import UsageError, pick_values, text_of
+from .options import File, Name, command
 from .printing import CommandOutput, Lines, Table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ SHOWN = 12
 LONGEST = 60
 
 
-@analysis(147)
+@command(147)
 def rows(
     lm: LanguageModel,
     text: File | None = None,

@@ -11,16 +11,18 @@ import signal
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from gptviz.machine.hosting import hosting
-from gptviz.settings.fields import field_infos
+from gptviz.settings.fields import described, field_infos
 from gptviz.settings.known_names import name_known
 from gptviz.train.recipe import Recipe
 
-from .common import INTERRUPTED, Parser, UsageError, command, field_and_value, nats
+from .common import INTERRUPTED, Parser, UsageError, field_and_value, nats
+from .options import Name, command, taken_values
 
 if TYPE_CHECKING:
     import torch
@@ -32,118 +34,90 @@ if TYPE_CHECKING:
     from gptviz.text import Tokenizer
     from gptviz.train.distributed import World
 
+Field = Annotated[str, described("FIELD=VALUE")]
 
-def _options(this: Parser) -> None:
-    this.add_argument(
-        "preset",
-        nargs="?",
-        metavar="PLAN",
-        help="an experiment: an architecture, its data and its recipe",
-    )
-    this.add_argument(
-        "--corpus",
-        metavar="PATH",
-        help="a text file, tiny-shakespeare, python-reference, or a task by name; for a classifier "
-        "a CSV file with the columns "
-        "text and label, a folder with a file of lines for each label, or opinions; for an "
-        "encoder–decoder a file with a source "
-        "and its answer in each line, separated by a tab or a comma, or dates, numbers or mirror",
-    )
-    this.add_argument(
-        "--name",
-        help="what to call the model; default: the plan's name, with a number where that is in use",
-    )
-    this.add_argument(
-        "--replace",
-        action="store_true",
-        help="delete your own model of this name, or hide the shipped one",
-    )
-    this.add_argument(
-        "--resume", metavar="NAME", help="resume a run that was stopped, paused or killed"
-    )
-    this.add_argument(
-        "--from",
-        dest="begin",
-        metavar="NAME",
-        help="begin with the weights and the tokenizer of this model",
-    )
-    this.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="change the architecture, such as n_layer=2: see below",
-    )
-    this.add_argument(
-        "--task",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="change a task that generates its data, such as nurse=10: see below",
-    )
+
+def _more(this: Parser) -> None:
+    about = "a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
+    this.add_argument("--tokenizer", nargs="+", metavar="FILE", help=about)
     this.more_help = _fields_help
-    this.add_argument(
-        "--tokenizer",
-        nargs="+",
-        metavar="FILE",
-        help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is",
-    )
-    this.add_argument(
-        "--store",
-        choices=["float32", "float16"],
-        default="float32",
-        help="type of the stored weights",
-    )
-    this.add_argument(
-        "--root", type=Path, help="where to make the model's folder; default: among your own models"
-    )
     _add_recipe(this.add_argument_group("recipe", "Unless you give them, the values of the plan."))
 
 
-@command(70, _options, as_json=False)
-def train(options: argparse.Namespace) -> None:
-    """Train a model; Ctrl-C stops and keeps it."""
+@command(70, _more, as_json=False)
+def train(
+    preset: Annotated[str, described("PLAN")] | None = None,
+    /,
+    *,
+    corpus: Annotated[str, described("PATH")] | None = None,
+    name: Name | None = None,
+    replace: bool = False,
+    resume: Name | None = None,
+    from_: Name | None = None,
+    set_: Sequence[Field] = (),
+    task: Sequence[Field] = (),
+    store: Literal["float32", "float16"] = "float32",
+    root: Annotated[Path, described("ROOT")] | None = None,
+    options: argparse.Namespace,
+) -> None:
+    """Train a model; Ctrl-C stops and keeps it.
+
+    Args:
+        preset: an experiment: an architecture, its data and its recipe.
+        corpus: a text file, tiny-shakespeare, python-reference, or a task by name; for a classifier
+            a CSV file with the columns text and label, a folder with a file of lines for each
+            label, or opinions; for an encoder–decoder a file with a source and its answer in each
+            line, separated by a tab or a comma, or dates, numbers or mirror.
+        name: what to call the model; default: the plan's name, with a number where that is in use.
+        replace: delete your own model of this name, or hide the shipped one.
+        resume: resume a run that was stopped, paused or killed.
+        from_: begin with the weights and the tokenizer of this model.
+        set_: change the architecture, such as n_layer=2: see below.
+        task: change a task that generates its data, such as nurse=10: see below.
+        store: type of the stored weights.
+        root: where to make the model's folder; default: among your own models.
+    """
     from gptviz.model.devices import device
     from gptviz.runs import checkpoints
     from gptviz.runs.experiments import PLANS
     from gptviz.runs.names import claim_name
     from gptviz.train.distributed import join_processes, local_rank
 
-    if (options.preset is None) == (options.resume is None):
+    if (preset is None) == (resume is None):
         raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
-    if options.resume and (given := _given_option(options)):
+    if resume and (given := _given_option(options)):
         raise UsageError(
             f"--resume continues a run with its own settings: leave {given} out, or begin another "
             "run"
         )
-    if options.preset and options.preset not in PLANS:
-        raise UsageError(f"no plan named {options.preset!r}{name_known(options.preset, PLANS)}")
+    if preset and preset not in PLANS:
+        raise UsageError(f"no plan named {preset!r}{name_known(preset, PLANS)}")
     on = device(options.device, local_rank())
     with join_processes(on) as world, contextlib.ExitStack() as held:
         claim = None
-        if options.resume:
-            at_root = options.root is not None
+        if resume:
+            at_root = root is not None
             if at_root:
-                folder = checkpoints.destination(options.resume, options.root)
+                folder = checkpoints.destination(resume, root)
             else:
-                folder = checkpoints.find(options.resume)
+                folder = checkpoints.find(resume)
             checkpoints.read_config(folder)
         else:
-            name = options.preset if options.name is None else options.name
+            called = str(preset) if name is None else name
             if world.is_main:
                 # Held until training ends: no other process can replace the run between its
                 # preparation and its first step.
-                or_next = options.name is None and not options.replace
+                or_next = name is None and not replace
                 try:
                     claim = held.enter_context(
-                        claim_name(name, options.root, replace=options.replace, or_next=or_next)
+                        claim_name(called, root, replace=replace, or_next=or_next)
                     )
                 except checkpoints.NameInUseError as error:  # its last words are "or replace it"
                     raise UsageError(f"{error} (--replace)") from None
                 _prepare(options, claim, on, world)
-                _explain_name(name, claim, options.root)
-            name = world.broadcast_text(name if claim is None else claim.name, on)
-            folder = checkpoints.destination(name, options.root)
+                _explain_name(called, claim, root)
+            called = world.broadcast_text(called if claim is None else claim.name, on)
+            folder = checkpoints.destination(called, root)
         _watch(folder, on, world, claim)
 
 
@@ -181,16 +155,7 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
     """Add an option for every setting of a recipe."""
     for name, info in field_infos(Recipe).items():
         option = f"--{name.replace('_', '-')}"
-        if info.kind == "choice":
-            group.add_argument(option, choices=info.choices, help=info.help)
-        else:
-            is_whole = info.kind == "whole"
-            group.add_argument(
-                option,
-                type=int if is_whole else float,
-                metavar="N" if is_whole else "X",
-                help=info.help,
-            )
+        group.add_argument(option, help=info.help, **taken_values(info))
 
 
 def _given_option(options: argparse.Namespace) -> str | None:
@@ -199,8 +164,8 @@ def _given_option(options: argparse.Namespace) -> str | None:
         "name",
         "corpus",
         "task",
-        "begin",
-        "set",
+        "from_",
+        "set_",
         "tokenizer",
         "replace",
         *(field.name for field in fields(Recipe)),
@@ -211,11 +176,7 @@ def _given_option(options: argparse.Namespace) -> str | None:
         if getattr(options, name) not in (None, []) and getattr(options, name) is not False
     )
     name = next(given, None)
-    if name is None:
-        return None
-    if name == "begin":
-        return "--from"
-    return f"--{name.replace('_', '-')}"
+    return name and f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
@@ -254,9 +215,9 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
         claim.name,
         source=_source(options, plan),
         recipe=recipe,
-        changes=dict(map(field_and_value, options.set)),
+        changes=dict(map(field_and_value, options.set_)),
         tokenizer=tokenizer,
-        begin=options.begin,
+        begin=options.from_,
         about={
             "preset": options.preset,
             "command": shlex.join(["python", "-m", "gptviz", *options.arguments]),

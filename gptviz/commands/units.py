@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from .analysis import File, Name, analysis
+from gptviz.settings.fields import check_number, whole_number
+
 from .common import UsageError, pick_values, text_of, token_text
+from .options import File, Name, command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
 
@@ -24,9 +26,9 @@ BEHIND = 5
 NUMBERS = ("largest", "smallest", "active", "effect")
 
 
-@analysis(
+@command(
     160,
-    Pairs(
+    pairs=Pairs(
         "switch off",
         "clean, right",
         "by how much the loss of the right answer rises without each piece",
@@ -73,7 +75,7 @@ def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> Co
     if not of.is_head or of.index is None:
         raise UsageError(f"{name} is no head: name one as in blocks.1.attention.head.2")
     seen = lm.activity(of.layer, text, tokens)
-    about = {"name": name, "tokens": seen.n_tokens, "effect": float(seen.effect[of.index])}
+    about = {"name": name, "tokens": seen.n_tokens, "effect": seen.effect[of.index]}
     contexts = _contexts(lm, seen, of.index)
     most: dict[str, list[dict[str, Any]]] = {}
     for side, activity in (
@@ -93,7 +95,7 @@ def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> Co
     return CommandOutput(about | {"contexts": contexts} | most, lines)
 
 
-@analysis(170)
+@command(170)
 def neurons(
     lm: LanguageModel,
     block: int | None = None,
@@ -113,16 +115,13 @@ def neurons(
     config = lm.model.config
     if config.kind == "encoder-decoder":
         raise UsageError(f"{lm.name} has two stacks: the command neurons is for models of one")
-    if tokens < 1:
-        raise UsageError(f"--tokens is {tokens}; it must be 1 or more")
+    check_number(whole_number(1), "--tokens", tokens)
     block = config.n_layer // 2 if block is None else block
     if not 0 <= block < config.n_layer or not config.mlp_size:
         has = f"it has {config.n_layer} blocks of {config.mlp_size} neurons"
         raise UsageError(f"{lm.name} has no neurons in block {block}: {has}")
-    if neuron is not None and not 0 <= neuron < config.mlp_size:
-        raise UsageError(
-            f"there is no neuron {neuron}: neurons are counted from 0 to {config.mlp_size - 1}"
-        )
+    if neuron is not None:
+        check_number(whole_number(0, config.mlp_size - 1), "--neuron", neuron)
     seen = lm.activity(f"blocks.{block}.mlp", text_of(corpus), tokens)
     if neuron is None:
         return _ranking(seen, by)
@@ -148,7 +147,7 @@ def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> CommandOutput
 
     block = seen.layer.block or 0
     about: dict[str, Any] = {"block": block, "neuron": neuron, "tokens": seen.n_tokens}
-    about |= {name: float(values[neuron]) for name, values in pick_values(seen, *NUMBERS).items()}
+    about |= {name: values[neuron] for name, values in pick_values(seen, *NUMBERS).items()}
     contexts = _contexts(lm, seen, neuron)
     speaks: dict[str, list[dict[str, Any]]] = {}
     if lm.model.config.kind == "decoder":

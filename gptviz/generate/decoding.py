@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Transformer
+from gptviz.settings.fields import check_number, whole_number
 
 from .sampling import Sampling, choose_tokens
 
@@ -216,8 +217,7 @@ def beam_search(
     Source: Wu et al. 2016, arXiv:1609.08144, section 7, without its coverage penalty; the length
     penalty is the plain power.
     """
-    if width < 1:
-        raise ValueError(f"the width of the beam is {width}; it must be 1 or more")
+    check_number(whole_number(1), "the width of the beam", width)
     longest = _longest_output(model, longest)
     decoder = Decoder(model, source[None], start, width, never)
     nodes = [BeamNode(None, start, 0.0, 0.0, 0, kept=True, finished=False)]

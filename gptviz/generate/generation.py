@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gptviz.model import IDENTITY, KVCache, Tap, Transformer
 from gptviz.model.one_token import OneToken
+from gptviz.settings.fields import check_number, whole_number
 
 from .sampling import Sampling, choose_tokens
 
@@ -107,11 +108,7 @@ class Generation(Iterator[GenerationStep]):
             raise ValueError(
                 "there is no token to start from: give a prompt of at least one character"
             )
-        if not 1 <= slide <= model.config.context_length:
-            raise ValueError(
-                f"slide is {slide}; it must be from 1 to the context of "
-                f"{model.config.context_length}"
-            )
+        check_number(whole_number(1, model.config.context_length), "slide", slide)
         self.model = model
         self.sampling = sampling or Sampling()
         self.slide = slide
@@ -207,11 +204,7 @@ class Generation(Iterator[GenerationStep]):
         The results for the beginning are kept; the rest is computed when the logits are needed. A
         ValueError if the prompt would be changed, or there are fewer than `start` tokens.
         """
-        if not self.prompt_length <= start <= self.ids.shape[1]:
-            raise ValueError(
-                f"start is {start}; it must be from {self.prompt_length}, after the prompt, to "
-                f"{self.ids.shape[1]}"
-            )
+        check_number(whole_number(self.prompt_length, self.ids.shape[1]), "start", start)
         self.ids = torch.cat((self.ids[:, :start], tokens.to(self.device)), dim=1)
         self._logits = None
         if self.cache is not None:

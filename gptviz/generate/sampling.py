@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from gptviz.settings.fields import check_numbers, real_number, whole_number
 
 # A sum that is smaller than top-p only because of rounding has reached it, so that the order of the
 # additions does not matter.
@@ -26,23 +29,16 @@ class Sampling:
         ValueError: a setting is impossible; the message names it and its value.
     """
 
-    temperature: float = 1.0  #: logits are divided by it; 0 is greedy: always the likeliest token
+    #: logits are divided by it; 0 is greedy: always the likeliest token
+    temperature: Annotated[float, real_number(0)] = 1.0
     #: keep this many of the likeliest tokens; None or a number larger than the vocabulary keeps all
-    top_k: int | None = None
+    top_k: Annotated[int, whole_number(1)] | None = None
     #: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all
-    top_p: float | None = None
+    top_p: Annotated[float, replace(real_number(0, 1), low_excluded=True)] | None = None
     seed: int = 0  #: decides the draw at every position: the same seed gives the same text
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature < float("inf"):
-            raise ValueError(
-                f"temperature is {self.temperature}; it must be 0 (always the likeliest token) or "
-                "more"
-            )
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top-k is {self.top_k}; it must keep at least 1 token")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"top-p is {self.top_p}; it must be more than 0 and at most 1")
+        check_numbers(self)
 
 
 @dataclass(frozen=True)

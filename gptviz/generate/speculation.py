@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from gptviz.model import Transformer
+from gptviz.settings.fields import check_number, whole_number
 
 from .generation import Generation
 from .sampling import Sampling, check_finite, draw, ledger, uniform
@@ -286,11 +287,7 @@ class Speculation:
             raise ValueError(
                 "there is no token to start from: give a prompt of at least one character"
             )
-        if not 1 <= most_drafted <= MOST_DRAFTED:
-            raise ValueError(
-                f"the number of drafted tokens is {most_drafted}; it must be from 1 to "
-                f"{MOST_DRAFTED}"
-            )
+        check_number(whole_number(1, MOST_DRAFTED), "the number of drafted tokens", most_drafted)
         if model.config.mask != "causal":
             raise ValueError(
                 "the model looks ahead (a full mask), so one pass cannot judge several tokens: "

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.model import Tap
+from gptviz.settings.fields import check_number, whole_number
 
 from .generation import Generation, Held
 from .sampling import Sampling, choose_tokens, ledger
@@ -240,8 +241,7 @@ class Tree:
         it stands for nothing.
         """
         size = self.generation.model.config.vocab_size
-        if not 0 <= token < size:
-            raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")
+        check_number(whole_number(0, size - 1), "the token", token)
         if token in self.generation.never:
             raise ValueError(f"the token {token} is unused: it stands for no text")
         return self._grow(token, None)

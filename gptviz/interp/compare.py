@@ -12,14 +12,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, fields_as_json, number_axis
 from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.settings.known_names import name_known
@@ -87,18 +87,7 @@ class Compared:
             return float(np.nanmax(sizes))
         return 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON values; NaN where a cell does not exist."""
-        if self.difference is None:
-            difference = None
-        else:
-            difference = self.difference.to_dict()
-        return {
-            "a": self.a.to_dict(),
-            "b": self.b.to_dict(),
-            "difference": difference,
-            "why": self.why,
-        }
+    to_dict = fields_as_json
 
     def table(self) -> LabelledArray:
         """Both and their difference, [side, …]; without a difference, all cells of A, then all of

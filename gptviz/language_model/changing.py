@@ -21,25 +21,26 @@ from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.changing.strength import STRENGTHS, losses_along
 from gptviz.interp.changing.swaps import SWAP
 from gptviz.interp.changing.weight_edits import WEIGHTS, quantisers
-from gptviz.interp.over_prompts import SAYS, AskedPrompt, How, Spread, measure_prompt, spread
+from gptviz.interp.over_prompts import AskedPrompt, How, Spread, measure_prompt, spread
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.labelled_array import LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.errors import reason_of
 from gptviz.machine.warning import warn_caller
 from gptviz.model.lora import MergedTransformer
+from gptviz.settings.kinds import Count
 from gptviz.text.datasets.prompt_pairs import PromptRow
 from gptviz.text.datasets.word_kinds import with_another_word
 
 from .core import LoadedModel, data_title, decode_answer, read_reference, require, special_tokenizer
 from .data import counted_rows, tested_rows
-from .ranges import check_numbers
+from .settings import check_settings
 
 # The most bad rows of a list that a message names.
 MOST_NAMED = 5
 
 
-@check_numbers
+@check_settings
 def fewer_bits(
     lm: LoadedModel, kind: str, prompt: str | None = None, *, matrix: str | None = None
 ) -> FewerBits:
@@ -79,7 +80,7 @@ def fewer_bits(
     return lost
 
 
-@check_numbers
+@check_settings
 def swap(
     lm: LoadedModel,
     layer: str,
@@ -106,7 +107,7 @@ def swap(
     return unit_edits.edit(f"{called}={strength:g}", lm.model.config).text
 
 
-@check_numbers
+@check_settings
 def guess(lm: LoadedModel, prompt: str) -> Guess:
     """The guess after `prompt`, and the loss over it (see `counted_rows`); of an encoder–decoder
     its answer's first token.
@@ -117,14 +118,14 @@ def guess(lm: LoadedModel, prompt: str) -> Guess:
     return Guess(guess_of(lm.model, read.before_answer), loss(lm.model, [Rows(read, targets)]))
 
 
-@check_numbers
+@check_settings
 def losses_without(
     lm: LoadedModel,
     prompt: str | None = None,
     *,
     to: str = "zero",
     reference: str = "",
-    most: int = 2_048,
+    most: Count = 2_048,
 ) -> dict[str, float]:
     """How much the loss of the model without edits rises if one head or MLP is switched off, for
     each by name.
@@ -149,7 +150,7 @@ def losses_without(
     return rises
 
 
-@check_numbers
+@check_settings
 def pair(
     lm: LoadedModel,
     clean: str,
@@ -194,7 +195,7 @@ def pair(
     )
 
 
-@check_numbers
+@check_settings
 def patch(
     lm: LoadedModel,
     clean: str,
@@ -222,7 +223,7 @@ def patch(
     return patching.patch(lm.model, prompts, what)
 
 
-@check_numbers
+@check_settings
 def corrupted(lm: LoadedModel, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
     """A prompt that differs from `ids` in one token, and has another answer; empty if none was
     found. Only the end of them that the model sees (or `seen`) is read. For a model from elsewhere,
@@ -271,8 +272,8 @@ def _word_for_word(lm: LoadedModel, ids: Sequence[int]) -> Callable[[int, int], 
     return fits
 
 
-@check_numbers
-def example_pairs(lm: LoadedModel, count: int = 20, part: str = "") -> list[PromptRow]:
+@check_settings
+def example_pairs(lm: LoadedModel, count: Count = 20, part: str = "") -> list[PromptRow]:
     """Pairs of prompts for `over_prompts`, `count` of them or fewer: held-out prompts of the task
     that the model has learned, of which it knows the answer, and the same with one token changed so
     that it answers otherwise. `part` names one of the tasks that this task mixes.
@@ -294,7 +295,7 @@ def example_pairs(lm: LoadedModel, count: int = 20, part: str = "") -> list[Prom
     return pairs
 
 
-@check_numbers
+@check_settings
 def over_prompts(lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch") -> Spread:
     """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`. If
     some rows do not fit the decoder, the ValueError names their lines.
@@ -311,15 +312,13 @@ def over_prompts(lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch")
     return spread(each, how)
 
 
-@check_numbers
+@check_settings
 def each_prompt(
     lm: LoadedModel, rows: Sequence[PromptRow], how: How = "patch"
 ) -> Iterator[dict[str, float]]:
     """What each prompt of a list says of every head and every MLP, by name, one after the other;
     as `over_prompts`.
     """
-    if how not in SAYS:
-        raise ValueError(f"how is {how!r:.40}; it must be one of {', '.join(SAYS)}")
     asked = _read_rows(lm, rows, how)
 
     def values(row: PromptRow, one: AskedPrompt) -> dict[str, float]:
@@ -384,9 +383,9 @@ def _token_of(lm: LoadedModel, text: str) -> int:
         return labels.index(text)
 
 
-@check_numbers
+@check_settings
 def along_strength(
-    lm: LoadedModel, strengths: Sequence[float] = STRENGTHS, most: int = 2_048
+    lm: LoadedModel, strengths: Sequence[float] = STRENGTHS, most: Count = 2_048
 ) -> LabelledArray:
     """Of a LoRA adapter the loss [text, strength] in nats per token (0 is the base, 1 what was
     trained), without other edits, on about `most` tokens of the data that were held out when it was

@@ -24,12 +24,13 @@ from gptviz.model.lora import MergedTransformer
 from gptviz.model.precision import STORED, describe_types
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
+from gptviz.settings.kinds import Size
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 from gptviz.text.datasets.base import Task
 
 from .answer_space import AnswerSpace, of_labels, of_tokens
 from .opening import folder_called
-from .ranges import check_numbers
+from .settings import check_settings
 
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
 MOST_REFERENCE = 8_192
@@ -392,9 +393,9 @@ def data_title(lm: LoadedModel) -> str:
     return f"{lm.card.task or lm.card.corpus or 'unknown data'} ({lm.name})"
 
 
-@check_numbers
+@check_settings
 def decode_answer(
-    lm: LoadedModel, text: str, longest: int | None = None, sampling: Sampling | None = None
+    lm: LoadedModel, text: str, longest: Size | None = None, sampling: Sampling | None = None
 ) -> tuple[list[int], bool]:
     """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is
     given: its tokens, and whether it ends.
@@ -426,6 +427,11 @@ def stack_of(lm: LoadedModel, stack: str) -> Transformer:
     if lm.model.encoder is None:
         raise ValueError(f"{lm.name} has one stack, which is called decoder here")
     return lm.model.encoder
+
+
+def find_tokens(lm: LoadedModel, *texts: str | int | None) -> list[int | None]:
+    """`token` of each of them; None stays."""
+    return [None if text is None else lm.token(text) for text in texts]
 
 
 def token_of_vocabulary(lm: LoadedModel, text: str | int) -> int:

@@ -25,10 +25,11 @@ from gptviz.interp.reading.row_losses import row_losses
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.model.costs.effort import effort
+from gptviz.settings.kinds import Count
 from gptviz.text import CharTokenizer
 
 from .core import LoadedModel, end_tokens, read_prompt, require
-from .ranges import check_numbers
+from .settings import check_settings
 
 MOST_DRAWN = 10**8  # rows that a run was trained on are drawn again, if there are no more
 # So many tokens a model writes itself where something is fitted to it, and nobody knows what it
@@ -37,8 +38,8 @@ WRITTEN_TOKENS = 8_192
 _WRITTEN: WeakKeyDictionary[Transformer, list[Tensor]] = WeakKeyDictionary()
 
 
-@check_numbers
-def rows(lm: LoadedModel, text: str | None = None, most: int = 16_384) -> list[Tensor]:
+@check_settings
+def rows(lm: LoadedModel, text: str | None = None, most: Count = 16_384) -> list[Tensor]:
     """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that
     was held out of training.
     """
@@ -96,9 +97,9 @@ def rows_written(lm: LoadedModel, most: int) -> list[Tensor]:
     return bound_rows(_WRITTEN[lm.model], most)
 
 
-@check_numbers
+@check_settings
 def tested_rows(
-    lm: LoadedModel, most: int = 2_048, *, of: Literal["data", "tasks", "answers"] = "data"
+    lm: LoadedModel, most: Count = 2_048, *, of: Literal["data", "tasks", "answers"] = "data"
 ) -> dict[str, list[Rows]]:
     """The first rows that were held out of training, about `most` tokens of them, with the tokens
     whose prediction counts in the loss: of a task only its answers. As "loss"; or by the "tasks"
@@ -128,8 +129,8 @@ def tested_rows(
     }
 
 
-@check_numbers
-def counted_rows(lm: LoadedModel, prompt: str | None = None, most: int = 2_048) -> list[Rows]:
+@check_settings
+def counted_rows(lm: LoadedModel, prompt: str | None = None, most: Count = 2_048) -> list[Rows]:
     """What a loss is over: `prompt`, with what the model has to predict in it, or the
     `tested_rows`.
 
@@ -149,7 +150,7 @@ def counted_rows(lm: LoadedModel, prompt: str | None = None, most: int = 2_048) 
     return [Rows(read, targets)]
 
 
-@check_numbers
+@check_settings
 def answers(lm: LoadedModel, sentences: Sequence[str], words: Sequence[str]) -> LabelledArray:
     """How likely each of `words` is to come next after each of the `sentences`, [sentence, word]. A
     word may have several tokens: then its probability is that of all of them. A ValueError if the
@@ -167,7 +168,7 @@ def answers(lm: LoadedModel, sentences: Sequence[str], words: Sequence[str]) -> 
     )
 
 
-@check_numbers
+@check_settings
 def shares_in_data(
     lm: LoadedModel, sentences: Sequence[str], words: Sequence[str]
 ) -> list[list[Share]]:
@@ -184,8 +185,8 @@ def shares_in_data(
     )
 
 
-@check_numbers
-def data_rows(lm: LoadedModel, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
+@check_settings
+def data_rows(lm: LoadedModel, text: str | None = None, most: Count = MOST_ROWS) -> list[Row]:
     """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained
     on and of those held out, at most `most` of each, with how often it had read each up to this
     step.
@@ -199,7 +200,7 @@ def data_rows(lm: LoadedModel, text: str | None = None, most: int = MOST_ROWS) -
     return [row for row, _ in text_rows(ids, lm.tokenizer, context, most)]
 
 
-@check_numbers
+@check_settings
 def losses_of_rows(lm: LoadedModel, rows: Sequence[Row]) -> LabelledArray:
     """The loss of each row [row] of `data_rows`, in nats per token; a ValueError if there is none,
     or one does not fit.
@@ -222,7 +223,7 @@ def losses_of_rows(lm: LoadedModel, rows: Sequence[Row]) -> LabelledArray:
     )
 
 
-@check_numbers
+@check_settings
 def trained_on(lm: LoadedModel) -> Trained:
     """What a decoder was trained on, up to its step: all its batches can be drawn again, if its
     card says from what and how.

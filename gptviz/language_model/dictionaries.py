@@ -26,11 +26,12 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
 from gptviz.pretrained import sae_lens
 from gptviz.runs import fitted
+from gptviz.settings.kinds import Cost, Seed, Size
 
-from .core import LoadedModel
+from .core import LoadedModel, find_tokens
 from .data import effort_of_rows, rows_to_fit, tested_rows
 from .fitted import hash_tensors, hash_weights
-from .ranges import check_numbers
+from .settings import check_settings
 
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over
 # which a dictionary is measured.
@@ -43,17 +44,17 @@ ROWS = 64
 MOST_DRAWN = 100
 
 
-@check_numbers
+@check_settings
 def fit_dictionary(
     lm: LoadedModel,
     block: int,
-    size: int | None = None,
+    size: Size | None = None,
     kind: FittedKind = "topk",
     *,
-    k: int = 16,
-    cost: float = 0.4,
-    steps: int = 2_000,
-    seed: int = 0,
+    k: Size = 16,
+    cost: Cost = 0.4,
+    steps: Size = 2_000,
+    seed: Seed = 0,
     text: str | None = None,
     name: str | None = None,
 ) -> Dictionary:
@@ -99,7 +100,7 @@ def keep_dictionary(lm: LoadedModel, fresh: Dictionary, name: str) -> Dictionary
     return named.to(lm.device)
 
 
-@check_numbers
+@check_settings
 def dictionaries(lm: LoadedModel) -> list[str]:
     """The names of the dictionaries that were fitted to this model, as it is without edits; the one
     that ships comes first.
@@ -113,7 +114,7 @@ def dictionaries(lm: LoadedModel) -> list[str]:
     return [name for name, model in fitting.items() if model == hash_weights(lm.original.model)]
 
 
-@check_numbers
+@check_settings
 def open_dictionary(lm: LoadedModel, name: str | None = None) -> Dictionary:
     """The dictionary of this name, or the first of `dictionaries`."""
     if name is None and not (known := dictionaries(lm)):
@@ -124,7 +125,7 @@ def open_dictionary(lm: LoadedModel, name: str | None = None) -> Dictionary:
     return kept.dictionary_for(known[0] if name is None else name, lm.model.config).to(lm.device)
 
 
-@check_numbers
+@check_settings
 def features(lm: LoadedModel, prompt: str, dictionary: str | None = None) -> LabelledArray:
     """How active the features of a dictionary are at each token of a prompt, [token, feature]: of
     all that are active at some token, the most active first. A feature is called by its number.
@@ -143,7 +144,7 @@ def features(lm: LoadedModel, prompt: str, dictionary: str | None = None) -> Lab
     return LabelledArray(active[:, some], axes, "activation")
 
 
-@check_numbers
+@check_settings
 def feature_attribution(
     lm: LoadedModel,
     prompt: str,
@@ -156,13 +157,13 @@ def feature_attribution(
     dictionary misses, [part]: see `gptviz.interp.dictionaries.features.direct_effects`.
     """
     ids, _ = lm.inputs(prompt)
-    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    chosen, other = find_tokens(lm, token, against)
     return of_features.direct_effects(
         lm.model, ids.tolist(), open_dictionary(lm, dictionary), chosen, position, other
     )
 
 
-@check_numbers
+@check_settings
 def dictionary_quality(
     lm: LoadedModel, dictionary: str | None = None, text: str | None = None
 ) -> Quality:
@@ -179,7 +180,7 @@ def dictionary_quality(
     return measure_quality(lm.model, open_dictionary(lm, dictionary), held_out)
 
 
-@check_numbers
+@check_settings
 def write_dictionary(lm: LoadedModel, dictionary: str, path: str | Path) -> None:
     """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship;
     else to a folder of SAELens.
@@ -196,7 +197,7 @@ def write_dictionary(lm: LoadedModel, dictionary: str, path: str | Path) -> None
     )
 
 
-@check_numbers
+@check_settings
 def read_dictionary(lm: LoadedModel, folder: str | Path, name: str | None = None) -> Dictionary:
     """The dictionary in a folder of SAELens, kept as one of this model, under the name of the
     folder unless another is given.

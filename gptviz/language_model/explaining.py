@@ -13,12 +13,13 @@ from gptviz.interp.explaining.circuit_reads import means
 from gptviz.interp.explaining.learning_step import LearningStep
 from gptviz.interp.explaining.learning_step import learning_step as compute_learning_step
 from gptviz.model.kinds import MODEL_KINDS
+from gptviz.settings.kinds import Count
 
-from .core import LoadedModel
-from .ranges import check_numbers
+from .core import LoadedModel, find_tokens
+from .settings import check_settings
 
 
-@check_numbers
+@check_settings
 def attribute(
     lm: LoadedModel,
     prompt: str,
@@ -32,19 +33,19 @@ def attribute(
     `neurons_of`: see `gptviz.interp.explaining.attribution`.
     """
     ids, source = lm.inputs(prompt, target)
-    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    chosen, other = find_tokens(lm, token, against)
     read = None if source is None else source.tolist()
     return compute_attribution(lm.model, ids.tolist(), chosen, position, other, read, neurons_of)
 
 
-@check_numbers
+@check_settings
 def learning_step(
     lm: LoadedModel,
     prompt: str,
     part: str,
     at: tuple[int, ...] | None = None,
     *,
-    last: int | None = None,
+    last: Count | None = None,
 ) -> LearningStep:
     """The first step of training on only this prompt, seen from one weight: see
     `gptviz.interp.explaining.learning_step`.
@@ -59,7 +60,7 @@ def learning_step(
     return compute_learning_step(lm.model, lm.encode(prompt)[-guesses - 1 :].tolist(), part, at)
 
 
-@check_numbers
+@check_settings
 def circuit(
     lm: LoadedModel,
     prompt: str,
@@ -69,7 +70,7 @@ def circuit(
     share: float = 0.8,
     *,
     beyond_mean: bool = True,
-    most: int = MOST_NODES,
+    most: Count = MOST_NODES,
 ) -> Circuit:
     """The parts that the logit of a token owes most to, and what each owes to those before it: see
     `gptviz.interp.explaining.circuit`.
@@ -85,7 +86,7 @@ def circuit(
             f"a circuit is that of a decoder's guess, and {lm.name} is {MODEL_KINDS[lm.model.config.kind].with_article}"
         )
     ids, _ = lm.inputs(prompt)
-    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    chosen, other = find_tokens(lm, token, against)
     at = len(ids) - 1 if position is None else position
     return compute_circuit(
         lm.model,
@@ -99,7 +100,7 @@ def circuit(
     )
 
 
-@check_numbers
+@check_settings
 def check_circuit(lm: LoadedModel, circuit: Circuit, text: str | None = None) -> Checked:
     """The share of the answer that is left with everything outside a circuit at its mean over all
     positions of a text, by default the circuit's own: see `gptviz.interp.explaining.circuit_check`.

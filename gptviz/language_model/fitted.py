@@ -16,21 +16,23 @@ import torch
 from torch import Tensor
 
 from gptviz.interp.changing import directions
-from gptviz.interp.changing.directions import Direction, How
+from gptviz.interp.changing.directions import Direction
 from gptviz.interp.held_out import beginnings
 from gptviz.interp.reading import fitted_lens as lenses
 from gptviz.interp.reading import probes
-from gptviz.interp.reading.fitted_lens import FittedLens, LensKind
+from gptviz.interp.reading.fitted_lens import FittedLens
 from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.interp.reading.probes import Probed
 from gptviz.model import Transformer
 from gptviz.pretrained import published_lenses
 from gptviz.runs import fitted
+from gptviz.settings.fields import check_number, whole_number
+from gptviz.settings.kinds import HowFound, LensKind
 from gptviz.text.datasets.labelled_texts import labelled_of
 
 from .core import LoadedModel
 from .data import effort_of_rows, rows_to_fit
-from .ranges import check_numbers
+from .settings import check_settings
 
 # The most tokens of a text that a lens is fitted to.
 MOST_TOKENS = 16_384
@@ -39,7 +41,7 @@ MOST_TOKENS = 16_384
 _HASHES: WeakKeyDictionary[Transformer, dict[bytes, tuple[list[int], str]]] = WeakKeyDictionary()
 
 
-@check_numbers
+@check_settings
 def fitted_lens(
     lm: LoadedModel, kind: LensKind, text: str | None = None, *, kept: str | None = None
 ) -> FittedLens:
@@ -97,7 +99,7 @@ def _kept_as(lens: FittedLens) -> FittedLens:
     return lens
 
 
-@check_numbers
+@check_settings
 def kept_lens(lm: LoadedModel, name: str) -> FittedLens:
     """The lens that was fitted to this model, or read, and is kept under this name."""
     # not a path, which a link may have made up
@@ -125,7 +127,7 @@ def kept_lens(lm: LoadedModel, name: str) -> FittedLens:
     return FittedLens(at, maps, biases, measured, name, int(tokens), per_number)
 
 
-@check_numbers
+@check_settings
 def read_lens(lm: LoadedModel, path: str | Path) -> str:
     """Read a published Jacobian lens, a file of jlens, Neuronpedia, TransformerLens or
     `write_lens`, and keep it. Returns its name, for `lm.lens(prompt, kept=name)`. It has a row for
@@ -169,7 +171,7 @@ def read_lens(lm: LoadedModel, path: str | Path) -> str:
     ).name
 
 
-@check_numbers
+@check_settings
 def write_lens(
     lm: LoadedModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None
 ) -> None:
@@ -186,7 +188,7 @@ def write_lens(
     published_lenses.write(Path(path).absolute(), maps, biases if kind == "tuned" else {})
 
 
-@check_numbers
+@check_settings
 def probe_labels(lm: LoadedModel) -> dict[str, str]:
     """The labels that probes of this model can be fitted to, in words, by name: first those of its
     task.
@@ -199,7 +201,7 @@ def probe_labels(lm: LoadedModel) -> dict[str, str]:
     return own | probes.FROM_TEXT | {probes.TABLE: probes.OF_TABLE}
 
 
-@check_numbers
+@check_settings
 def probe(lm: LoadedModel, label: str, text: str | None = None) -> Probed:
     """How well a label of tokens can be read from the stream after each layer: see
     `gptviz.interp.reading.probes`.
@@ -243,7 +245,7 @@ def _label_rows(
     return read, [probes.text_labels(some, label) for some in pieces]
 
 
-@check_numbers
+@check_settings
 def label_direction(
     lm: LoadedModel, label: str, value: str, text: str | None = None, *, block: int | None = None
 ) -> Direction:
@@ -278,14 +280,14 @@ def label_direction(
     return _keep_direction(lm, called, *found, block)
 
 
-@check_numbers
+@check_settings
 def direction(
     lm: LoadedModel,
     toward: Sequence[str],
     away: Sequence[str],
     *,
     block: int | None = None,
-    how: How = "means",
+    how: HowFound = "means",
     name: str = "direction",
 ) -> Direction:
     """The direction in the stream of this model, without edits, that leads from the texts of one
@@ -319,8 +321,8 @@ def _keep_direction(
     or all of them.
     """
     count = lm.model.config.n_layer
-    if block is not None and not 0 <= block < count:
-        raise ValueError(f"there is no block {block}: they are counted from 0 to {count - 1}")
+    if block is not None:
+        check_number(whole_number(0, count - 1), "block", block)
     acts = range(count) if block is None else (block,)
     direction = Direction(name, {each: vectors[each].clone() for each in acts}, separation.numpy())
     directions.keep(direction)

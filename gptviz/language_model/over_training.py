@@ -17,15 +17,15 @@ from gptviz.machine import progress
 from gptviz.runs import checkpoints
 
 from . import data, units
-from .core import LoadedModel, token_of_vocabulary
+from .core import LoadedModel, find_tokens, token_of_vocabulary
 from .opening import open_parts
-from .ranges import check_numbers
 from .reading import clock_of
+from .settings import check_settings
 
 MOST_ANSWERED = 10_000  # tokens of rows whose right answers are counted
 
 
-@check_numbers
+@check_settings
 def over_training(
     lm: LoadedModel,
     measure: str,
@@ -68,7 +68,7 @@ def _follow_measure(
     return chosen, dict(progress.report_each(map(values, steps), len(steps), "snapshot"))
 
 
-@check_numbers
+@check_settings
 def measure_input(lm: LoadedModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
     """What a measure reads at every snapshot of this model."""
     needs = measure.needs
@@ -136,9 +136,7 @@ def measure_input(lm: LoadedModel, measure: Measure, question: MeasureQuestion) 
     if needs == "a token" and crosses:
         ids = ids[:1]  # the start token: what is guessed is the first token of the answer
     whole = tuple(ids.tolist())
-    token, against = (
-        None if text is None else lm.token(text) for text in (question.token, question.against)
-    )
+    token, against = find_tokens(lm, question.token, question.against)
     if needs == "a token" and token is None:
         token = likeliest_answers(lm.model, PromptPair(whole, whole, 0, 0, read, read))[0]
     if token is not None and token == against:

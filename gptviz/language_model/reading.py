@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Literal
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from gptviz.interp.reading.costs import Costs
 from gptviz.interp.reading.costs import costs as compute_costs
 from gptviz.interp.reading.embeddings import Projection
 from gptviz.interp.reading.experts import routing
-from gptviz.interp.reading.fitted_lens import LensKind
 from gptviz.interp.reading.lens import Course, Lens
 from gptviz.interp.reading.lens import course as compute_course
 from gptviz.interp.reading.lens import lens as compute_lens
@@ -33,6 +31,7 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
 from gptviz.model import Transformer
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.fields import check_number, whole_number
+from gptviz.settings.kinds import Count, Dimensions, HowLeftOut, LensKind, Projector, Seed, Space
 from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
@@ -40,11 +39,11 @@ from gptviz.text.tokenizers.pieces import pieces as pieces_of
 from .changing import guess
 from .core import LoadedModel, answer_space_of, read_prompt, require, stack_of
 from .fitted import fitted_lens, kept_lens
-from .ranges import check_numbers
+from .settings import check_settings
 from .units import repeats_of
 
 
-@check_numbers
+@check_settings
 def attention(
     lm: LoadedModel, prompt: str, target: str | None = None, *, stack: Stack = "decoder"
 ) -> LabelledArray:
@@ -81,8 +80,8 @@ def attention(
     return LabelledArray(values, axes, attending.UNIT)
 
 
-@check_numbers
-def next_token(lm: LoadedModel, prompt: str, *, top: int = 10) -> LabelledArray:
+@check_settings
+def next_token(lm: LoadedModel, prompt: str, *, top: Count = 10) -> LabelledArray:
     """The `top` likeliest tokens after a text, or labels of it, with their probabilities, the
     likeliest first. Of an encoder–decoder, the first token of its answer.
     """
@@ -94,14 +93,14 @@ def next_token(lm: LoadedModel, prompt: str, *, top: int = 10) -> LabelledArray:
     )
 
 
-@check_numbers
+@check_settings
 def embeddings(
     lm: LoadedModel,
-    space: Literal["embedding", "unembedding"] = "embedding",
+    space: Space = "embedding",
     *,
-    method: str = "PCA",
-    dimensions: int = 2,
-    seed: int = 0,
+    method: Projector = "PCA",
+    dimensions: Dimensions = 2,
+    seed: Seed = 0,
 ) -> Projection:
     """A map of the vectors of all tokens: see `gptviz.interp.reading.embedding.project`. Its
     `points` are [token, component].
@@ -110,7 +109,7 @@ def embeddings(
     return embedding.project(rows, lm.tokenizer.labels(), method, dimensions, seed)
 
 
-@check_numbers
+@check_settings
 def compare(
     lm: LoadedModel, other: LoadedModel, prompt: str, other_prompt: str | None = None
 ) -> Compared:
@@ -122,7 +121,7 @@ def compare(
     return both_next(side(lm, prompt), side(other, asked))
 
 
-@check_numbers
+@check_settings
 def classify(lm: LoadedModel, text: str) -> dict[str, float]:
     """The probability of every label, by name, for the first `context_length` tokens of `text`.
 
@@ -135,7 +134,7 @@ def classify(lm: LoadedModel, text: str) -> dict[str, float]:
     )
 
 
-@check_numbers
+@check_settings
 def probabilities(lm: LoadedModel, texts: Sequence[str]) -> Float64Array:
     """The probability of every label for each of `texts`: [texts, n_label]. A text without words is
     read as one unknown word.
@@ -146,9 +145,9 @@ def probabilities(lm: LoadedModel, texts: Sequence[str]) -> Float64Array:
     )
 
 
-@check_numbers
+@check_settings
 def stream(
-    lm: LoadedModel, prompt: str, target: str | None = None, *, last: int | None = None
+    lm: LoadedModel, prompt: str, target: str | None = None, *, last: Count | None = None
 ) -> StreamSummary:
     """The residual stream after every layer, and what each sublayer writes into it, at the `last`
     positions, by default all: see `gptviz.interp.reading.stream`.
@@ -159,14 +158,14 @@ def stream(
     )
 
 
-@check_numbers
+@check_settings
 def lens(
     lm: LoadedModel,
     prompt: str,
     target: str | None = None,
     *,
-    last: int | None = None,
-    top: int = 5,
+    last: Count | None = None,
+    top: Count = 5,
     blocks_only: bool = False,
     kind: LensKind = "logit",
     fitted_to: str | None = None,
@@ -199,7 +198,7 @@ def lens(
     )
 
 
-@check_numbers
+@check_settings
 def course(
     lm: LoadedModel, lens: Lens, layer: int, index: int, follow: int | None = None
 ) -> Course:
@@ -217,7 +216,7 @@ def course(
     return compute_course(lm.model, lens, layer, index, lm.tokenizer.labels(), follow=follow)
 
 
-@check_numbers
+@check_settings
 def experts(lm: LoadedModel, prompt: str) -> LabelledArray:
     """How much each expert counts for each token of `prompt` that the model sees: [block, token,
     expert], 0 where the router did not choose it. See `gptviz.interp.reading.experts`.
@@ -230,7 +229,7 @@ def experts(lm: LoadedModel, prompt: str) -> LabelledArray:
     return routing(lm.model, ids, tuple(lm.tokenizer.label(token) for token in ids.tolist()))
 
 
-@check_numbers
+@check_settings
 def pieces(lm: LoadedModel, text: str) -> list[Piece]:
     """The tokens of `text`, each with its number, its bytes, and its kind: see
     `gptviz.text.tokenizers.pieces`.
@@ -238,9 +237,9 @@ def pieces(lm: LoadedModel, text: str) -> list[Piece]:
     return pieces_of(lm.tokenizer, lm.tokenizer.encode(text))
 
 
-@check_numbers
+@check_settings
 def context_use(
-    lm: LoadedModel, prompt: str, how: use.How = "replaced", *, last: int | None = None
+    lm: LoadedModel, prompt: str, how: HowLeftOut = "replaced", *, last: Count | None = None
 ) -> use.ContextUse:
     """How much of `prompt`, or of its `last` tokens, the model uses, its likeliest next token being
     the last guess: see `gptviz.interp.explaining.context_use`, also for `how` a token is left out.
@@ -252,8 +251,8 @@ def context_use(
     return use.context_use(lm.model, use.with_guess(lm.model, ids), how, kept)
 
 
-@check_numbers
-def nearest(lm: LoadedModel, word: str | int, count: int = 5) -> dict[str, float]:
+@check_settings
+def nearest(lm: LoadedModel, word: str | int, count: Count = 5) -> dict[str, float]:
     """The `count` tokens, without special ones, whose embeddings have the largest cosine with that
     of `word`, and the cosines.
     """
@@ -269,7 +268,7 @@ def nearest(lm: LoadedModel, word: str | int, count: int = 5) -> dict[str, float
     )
 
 
-@check_numbers
+@check_settings
 def position_vectors(
     lm: LoadedModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
 ) -> LabelledArray:
@@ -285,7 +284,7 @@ def position_vectors(
     return of_positions.vectors(*_with_positions(lm, kind, block, stack), block)
 
 
-@check_numbers
+@check_settings
 def positions(
     lm: LoadedModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
 ) -> LabelledArray:
@@ -308,15 +307,11 @@ def _with_positions(
         raise ValueError(
             f"there are no positions called {kind!r:.40}: a kind is one of {', '.join(POSITIONS)}"
         )
-    if not 0 <= block < max(1, len(model.blocks)):
-        raise ValueError(
-            f"{lm.name} has no block {block}: its blocks are counted from 0 to "
-            f"{len(model.blocks) - 1}"
-        )
+    check_number(whole_number(0, max(0, len(model.blocks) - 1)), "block", block)
     return model, kind or of_positions.own_kind(model)
 
 
-@check_numbers
+@check_settings
 def waves(lm: LoadedModel) -> clock.ClockWaves:
     """The frequencies on which a model of sums on a clock places its numbers: see
     `gptviz.interp.reading.waves`.
@@ -339,7 +334,7 @@ def clock_of(lm: LoadedModel) -> Modular:
     return lm.task
 
 
-@check_numbers
+@check_settings
 def costs(lm: LoadedModel, batch: int = 1, context: int | None = None) -> Costs:
     """The costs of this model for `batch` texts of `context` tokens (by default as many as it can
     read): see `gptviz.interp.reading.costs`.
@@ -347,7 +342,7 @@ def costs(lm: LoadedModel, batch: int = 1, context: int | None = None) -> Costs:
     return compute_costs(lm.model.config, batch, context)
 
 
-@check_numbers
+@check_settings
 def side(lm: LoadedModel, prompt: str) -> Side:
     """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`."""
     require(lm, "decoder", "only decoders are compared")

@@ -24,7 +24,7 @@ from gptviz.model.costs.effort import LITTLE, effort
 from gptviz.text.datasets.word_kinds import other_of_its_kind
 
 from .core import LoadedModel, require
-from .ranges import check_numbers
+from .settings import check_settings
 from .units import repeats_of
 
 # A finding stands out if it is at least so far from what is usual, from 0 to 1.
@@ -55,7 +55,7 @@ class Finding:
         return asdict(self) | {"query": dict(self.query)}
 
 
-@check_numbers
+@check_settings
 def scan(lm: LoadedModel, prompt: str) -> tuple[Finding, ...]:
     """What stands out in a decoder that reads `prompt`; empty if nothing does. What the guess comes
     from is first, then what heads do on other texts; of both the most telling first.
@@ -85,7 +85,7 @@ def scan(lm: LoadedModel, prompt: str) -> tuple[Finding, ...]:
     )
 
 
-@check_numbers
+@check_settings
 def rival(lm: LoadedModel, prompt: str, token: int) -> int | None:
     """The wrong answer to a prompt for which `token` is the right one.
 

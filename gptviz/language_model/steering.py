@@ -21,9 +21,10 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
 from gptviz.pretrained import control_vectors
 from gptviz.runs import fitted
+from gptviz.settings.kinds import Length
 
 from .core import LoadedModel, end_tokens
-from .ranges import check_numbers
+from .settings import check_settings
 from .writing import generate, to_write
 
 # The strengths that the probabilities are computed at, and how many tokens are named.
@@ -69,7 +70,7 @@ class Steered:
         )
 
 
-@check_numbers
+@check_settings
 def steer(
     lm: LoadedModel,
     prompt: str,
@@ -77,7 +78,7 @@ def steer(
     strength: float = 2.0,
     *,
     frozen: bool = False,
-    max_new_tokens: int = 40,
+    max_new_tokens: Length = 40,
 ) -> Steered:
     """What this model says after a prompt with a direction in its stream: the next token from
     strength −4 to 4, and the texts that it writes, always with the likeliest token, at `-strength`,
@@ -123,9 +124,9 @@ def steer(
     )
 
 
-@check_numbers
+@check_settings
 def likely_strength(
-    lm: LoadedModel, prompt: str, direction: str | Direction, max_new_tokens: int = 8
+    lm: LoadedModel, prompt: str, direction: str | Direction, max_new_tokens: Length = 8
 ) -> tuple[float, float]:
     """The largest strength up to 2 at which the text that this model writes after a prompt, always
     with the likeliest token, stays likely to it without the direction; the smallest that is tried
@@ -204,7 +205,7 @@ def _fixed_pattern(pattern: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda _: pattern
 
 
-@check_numbers
+@check_settings
 def count_turned(
     lm: LoadedModel,
     direction: str | Direction,
@@ -251,7 +252,7 @@ def _guesses(lm: LoadedModel, texts: Sequence[str]) -> list[int]:
     return [int(end["logits"][0, -1].argmax()) for end in ends]
 
 
-@check_numbers
+@check_settings
 def read_direction(lm: LoadedModel, path: str | Path) -> Direction:
     """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept
     under the name of its file.
@@ -272,7 +273,7 @@ def read_direction(lm: LoadedModel, path: str | Path) -> Direction:
     return direction
 
 
-@check_numbers
+@check_settings
 def write_direction(lm: LoadedModel, direction: str | Direction, path: str | Path) -> None:
     """Write a direction that is kept as a GGUF control vector. llama.cpp takes no vector after block
     0, so in its eyes the file has none: a ValueError if the direction acts only there.

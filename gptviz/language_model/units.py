@@ -31,24 +31,25 @@ from gptviz.interp.units.neurons import observable_neurons
 from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
+from gptviz.settings.kinds import Count, CountOrNone, Length
 
 from .core import LoadedModel, answer_space_of, end_tokens, stack_of
 from .data import rows, tested_rows
 from .dictionaries import open_dictionary
-from .ranges import check_numbers
+from .settings import check_settings
 from .writing import generate
 
 _OF_DICTIONARY = "dictionary."
 
 
-@check_numbers
+@check_settings
 def activity(
     lm: LoadedModel,
     layer: str,
     text: str | None = None,
-    most: int = 16_384,
+    most: Count = 16_384,
     *,
-    written: int = 0,
+    written: Length = 0,
     side: HeadSide = "query",
 ) -> Activity:
     """What the units of a layer do over the rows of `text`, or of the data held out: where each has
@@ -76,8 +77,8 @@ def activity(
     return activity
 
 
-@check_numbers
-def neurons(lm: LoadedModel, block: int, text: str | None = None, most: int = 16_384) -> Activity:
+@check_settings
+def neurons(lm: LoadedModel, block: int, text: str | None = None, most: Count = 16_384) -> Activity:
     """The `activity` of the neurons of a block's MLP."""
     return activity(lm, f"blocks.{block}.mlp", text, most)
 
@@ -104,8 +105,8 @@ def observable(lm: LoadedModel, layer: str, side: HeadSide = "query") -> Observa
     return observable_heads(lm.model, of.block, side)
 
 
-@check_numbers
-def promoted(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
+@check_settings
+def promoted(lm: LoadedModel, name: str, most: Count = 8) -> LabelledArray:
     """The tokens whose logits a neuron or a feature, such as "blocks.1.mlp.neuron.17", raises most,
     then those that it lowers most, the lowest last: `most` of each. How much an activation of 1
     adds: see `gptviz.interp.units.neurons.promoted_tokens`.
@@ -125,8 +126,10 @@ def promoted(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
     )
 
 
-@check_numbers
-def unit_set(lm: LoadedModel, prompt: str, name: str, value: float, top: int = 5) -> LabelledArray:
+@check_settings
+def unit_set(
+    lm: LoadedModel, prompt: str, name: str, value: float, top: Count = 5
+) -> LabelledArray:
     """The guesses after `prompt` as the model is, and with a neuron or a feature set to `value` at
     every token: the probabilities of the `top` likeliest of both, [before or after, guess]. The
     unit is named as in `promoted`.
@@ -148,15 +151,15 @@ def unit_set(lm: LoadedModel, prompt: str, name: str, value: float, top: int = 5
     return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
 
 
-@check_numbers
-def nearest_features(lm: LoadedModel, name: str, most: int = 8) -> LabelledArray:
+@check_settings
+def nearest_features(lm: LoadedModel, name: str, most: Count = 8) -> LabelledArray:
     """The features of the same dictionary that write most alike, [feature]: see
     `gptviz.interp.dictionaries.features.nearest_features`.
     """
     return of_features.nearest_features(*_feature(lm, name), most)
 
 
-@check_numbers
+@check_settings
 def written_by(lm: LoadedModel, prompt: str, name: str) -> LabelledArray:
     """What each part of the model adds to the activation of a feature, [part], at the token of
     `prompt` where that is highest: see `gptviz.interp.dictionaries.features.written_by_parts`.
@@ -182,7 +185,7 @@ def _feature(lm: LoadedModel, name: str) -> tuple[Dictionary, int]:
     return read, of.index
 
 
-@check_numbers
+@check_settings
 def repeated_tokens(lm: LoadedModel) -> Tensor:
     """Random tokens, each sequence repeated once, as a text of this model, [sequences, tokens]; a
     ValueError without room.
@@ -206,7 +209,7 @@ def repeats_of(lm: LoadedModel) -> Tensor | None:
     return None
 
 
-@check_numbers
+@check_settings
 def second_half(lm: LoadedModel, repeated: Tensor) -> int:
     """The position at which the second half of `repeated_tokens` begins."""
     before = len(lm.tokenizer.before)
@@ -214,13 +217,13 @@ def second_half(lm: LoadedModel, repeated: Tensor) -> int:
     return before + (repeated.shape[1] - before - after) // 2
 
 
-@check_numbers
+@check_settings
 def head_scores(
     lm: LoadedModel,
     prompt: str | None = None,
     *,
     stack: Stack = "decoder",
-    held_out: int = 0,
+    held_out: CountOrNone = 0,
     losses: bool = False,
 ) -> HeadScores:
     """The scores of every head of one stack: see `gptviz.interp.units.head_scores`. In a text in
@@ -277,7 +280,7 @@ def _read_by_heads(lm: LoadedModel, prompt: str | None) -> tuple[Tensor, Tensor 
     return read, None if source is None else source[None]
 
 
-@check_numbers
+@check_settings
 def composition(
     lm: LoadedModel, reads: HeadInput = "key", *, stack: Stack = "decoder"
 ) -> LabelledArray:
@@ -287,7 +290,7 @@ def composition(
     return head_weights.composition(stack_of(lm, stack), reads)
 
 
-@check_numbers
+@check_settings
 def heads(
     lm: LoadedModel, prompt: str | None = None, *, losses: bool = False
 ) -> list[dict[str, Any]]:

@@ -22,14 +22,15 @@ from gptviz.generate.speculation import (
 )
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
+from gptviz.settings.kinds import Length, LengthPenalty, Size
 from gptviz.settings.known_names import name_known
 from gptviz.text import Tokenizer
 
 from .core import LoadedModel, decode_answer, end_tokens, special_tokenizer
-from .ranges import check_numbers
+from .settings import check_settings
 
 
-@check_numbers
+@check_settings
 def generation(
     lm: LoadedModel, prompt: str, sampling: Sampling | None = None, **options: Any
 ) -> Generation:
@@ -57,7 +58,7 @@ def sequence_length(lm: LoadedModel) -> int | None:
     return task.sequence_length
 
 
-@check_numbers
+@check_settings
 def to_write(lm: LoadedModel, length: int, tokens: int) -> int:
     """How many of so many `tokens` are written after `length` tokens: no more than complete a
     sequence of its task.
@@ -68,11 +69,11 @@ def to_write(lm: LoadedModel, length: int, tokens: int) -> int:
     return min(tokens, max(0, whole - length))
 
 
-@check_numbers
+@check_settings
 def generate(
     lm: LoadedModel,
     prompt: str,
-    max_new_tokens: int = 200,
+    max_new_tokens: Length = 200,
     *,
     go_on: bool = False,
     slide: int = 1,
@@ -105,12 +106,12 @@ def generate(
     return lm.tokenizer.continuation(without_end(tokens, ends)[0])
 
 
-@check_numbers
+@check_settings
 def speculate(
     lm: LoadedModel,
     prompt: str,
     drafter: LoadedModel | Literal["prompt"],
-    max_new_tokens: int = 200,
+    max_new_tokens: Length = 200,
     *,
     drafted: int = DRAFTED,
     go_on: bool = False,
@@ -140,7 +141,7 @@ def speculate(
     return Speculated(tuple(grown.rounds(most)))
 
 
-@check_numbers
+@check_settings
 def speculation(
     lm: LoadedModel,
     ids: Tensor,
@@ -180,8 +181,8 @@ def _used_labels(tokenizer: Tokenizer) -> list[str]:
     return tokenizer.labels()[: tokenizer.vocab_size - len(tokenizer.unused_ids)]
 
 
-@check_numbers
-def answer(lm: LoadedModel, text: str, longest: int | None = None, **sampling: Any) -> str:
+@check_settings
+def answer(lm: LoadedModel, text: str, longest: Size | None = None, **sampling: Any) -> str:
     """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of
     `Sampling`.
     """
@@ -190,13 +191,13 @@ def answer(lm: LoadedModel, text: str, longest: int | None = None, **sampling: A
     )
 
 
-@check_numbers
+@check_settings
 def beams(
     lm: LoadedModel,
     text: str,
-    width: int,
-    longest: int | None = None,
-    length_penalty: float = 0.0,
+    width: Size,
+    longest: Size | None = None,
+    length_penalty: LengthPenalty = 0.0,
 ) -> Beams:
     """The answers to `text` that a beam search of this `width` finds: see
     `gptviz.generate.decoding.beam_search`.
@@ -213,7 +214,7 @@ def beams(
     return beam_search(lm.model, source, *ends, width, longest, length_penalty, special.unused_ids)
 
 
-@check_numbers
+@check_settings
 def beam_sums(lm: LoadedModel, search: Beams) -> LabelledArray:
     """The log-probability of each candidate of a beam search, in nats: of its last token, and the
     sum over all its tokens. [output, of] without the root; the name of an output is its text, and

@@ -8,7 +8,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -36,6 +36,8 @@ from gptviz.language_model.core import decode_answer, ids_of, special_tokenizer
 from gptviz.language_model.over_training import measure_input
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
+from gptviz.settings.fields import check_number, check_value, parameter_infos, whole_number
+from gptviz.settings.kinds import Space
 from gptviz.text import GENERATED, cleaned, make_visible, passages
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.learning import learn_merges
@@ -49,7 +51,7 @@ _MOST_DIGITS = 12
 
 Function = Callable[..., Any]
 Entry = TypeVar("Entry")
-_TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
+StepNumber = Literal["slope", "before", "after", "loss", "loss_before", "loss_after"]
 
 
 class Quantities:
@@ -90,18 +92,16 @@ class Quantities:
 
 
 def _check(function: Function, *arguments: Any, **named: Any) -> None:
-    """Refuse too few or too many arguments, or a number instead of a text."""
+    """Refuse too few or too many arguments, or one that its parameter cannot be."""
     signature = inspect.signature(function)
     try:
         given = signature.bind(*arguments, **named).arguments
     except TypeError as error:
         raise ValueError(str(error)) from None
+    infos = parameter_infos(function)
     for name, value in given.items():
-        wanted = _TYPES.get(str(signature.parameters[name].annotation))
-        if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
-            raise ValueError(
-                f"{name} is {value!r:.40}; it must be a {'text' if wanted is str else 'number'}"
-            )
+        if name in infos:
+            check_value(infos[name], name, value)
 
 
 def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
@@ -115,8 +115,7 @@ def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
 
 def _within(name: str, number: int, low: int, high: int) -> int:
     """The number, which is called `name`; a ValueError if it is not from `low` to `high`."""
-    if not low <= number <= high:
-        raise ValueError(f"{name} is {number}; it must be from {low} to {high}")
+    check_number(whole_number(low, high), name, number)
     return number
 
 
@@ -341,9 +340,8 @@ def source_read(lm: LanguageModel, text: str, place: int) -> str:
     writes the token at a place of its answer, from 0.
     """
     source, (written, _) = lm.source(text).tolist(), decode_answer(lm, text)
-    if not 0 <= place < len(written):
-        raise ValueError(f"place is {place}; the answer has {len(written)} tokens")
-    decoded = [special_tokenizer(lm).start, *written[:place]]
+    before = written[: _within("place", place, 0, len(written) - 1)]
+    decoded = [special_tokenizer(lm).start, *before]
     shares = cross_attention.average_heads(
         cross_attention.read_translation(lm.model, source, decoded).cross, None
     ).blocks[0][0]
@@ -497,14 +495,12 @@ def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
     return int(places[0]) + 1
 
 
-def learning(lm: LanguageModel, prompt: str, part: str, what: str) -> float:
+def learning(lm: LanguageModel, prompt: str, part: str, what: StepNumber) -> float:
     """A number of the step that learning from `prompt` takes, seen from the weight with the
     steepest slope in the tensor `part`: "slope", "before", "after" (the weight), "loss",
     "loss_before" or "loss_after".
     """
-    names = ("slope", "before", "after", "loss", "loss_before", "loss_after")
-    name = _named(what, "number of a step called", {name: name for name in names})
-    return float(getattr(explaining.learning_step(lm, prompt, part), name))
+    return float(getattr(explaining.learning_step(lm, prompt, part), what))
 
 
 def parameters(lm: LanguageModel) -> int:
@@ -642,38 +638,32 @@ def similarity(lm: LanguageModel, one: str, other: str) -> float:
     )
 
 
-def nearest(lm: LanguageModel, token: str, space: str = "embedding") -> str:
+def nearest(lm: LanguageModel, token: str, space: Space = "embedding") -> str:
     """The text of the token whose vector has the largest cosine with that of a token, in the
     "embedding" or the "unembedding".
     """
     return _text(
         lm,
-        embeddings.neighbours(_space(lm, space), lm.tokenizer.labels(), _token(lm, token), 1).ids[
-            0
-        ],
+        embeddings.neighbours(
+            embeddings.vectors(lm.model, space), lm.tokenizer.labels(), _token(lm, token), 1
+        ).ids[0],
     )
 
 
-def nearest_within(lm: LanguageModel, characters: str, space: str = "embedding") -> float:
+def nearest_within(lm: LanguageModel, characters: str, space: Space = "embedding") -> float:
     """The share of some tokens, each a character of a text, whose nearest token (see `nearest`) is
     one of them too.
     """
     return embeddings.share_beside_own(
-        _space(lm, space), [_token(lm, character) for character in characters]
+        embeddings.vectors(lm.model, space), [_token(lm, character) for character in characters]
     )
 
 
-def pca_share(lm: LanguageModel, space: str = "embedding", dimensions: int = 2) -> float:
+def pca_share(lm: LanguageModel, space: Space = "embedding", dimensions: int = 2) -> float:
     """The share of the variance of all tokens' vectors that a picture by PCA with this number of
     dimensions keeps.
     """
-    return sum(embeddings.pca(_space(lm, space), dimensions)[1])
-
-
-def _space(lm: LanguageModel, space: str) -> embeddings.Vectors:
-    """The vectors [token, d_model] of the "embedding" or the "unembedding"."""
-    _named(space, "space", dict.fromkeys(embeddings.SPACES))
-    return embeddings.vectors(lm.model, space)
+    return sum(embeddings.pca(embeddings.vectors(lm.model, space), dimensions)[1])
 
 
 def position_similarity(lm: LanguageModel, one: int, other: int, kind: str | None = None) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 from gptviz.settings.fields import (
     FieldInfo,
     check_choices,
+    check_number,
     check_numbers,
     field_info,
     field_metadata,
@@ -513,19 +514,7 @@ class Config:
 
     def _check_sizes(self, *names: str) -> None:
         for name in names:
-            value = getattr(self, name)
-            info = describe_field(name)
-            assert info.low is not None
-            assert info.high is not None
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int)
-                or not info.low <= value <= info.high
-            ):
-                raise ValueError(
-                    f"{name} is {value!r:.80}; it must be a whole number from {info.low} to "
-                    f"{info.high:,}"
-                )
+            check_number(describe_field(name), name, getattr(self, name))
 
     @property
     def head_size(self) -> int:

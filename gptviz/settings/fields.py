@@ -1,18 +1,32 @@
-"""The settings of a dataclass describe themselves: the label of each, its effect and its values.
+"""The settings of a dataclass, and those of a function, describe themselves: the label of each, its
+effect and its values.
 
 A field is declared with `setting(default, label, help, …)`; forms, the command line and tables read
-it with `field_info`. Nothing heavy is imported here, so that the command line can print its help at
+it with `field_info`. A parameter is described by its type, such as those of `kinds`, and read with
+`parameter_infos`. Nothing heavy is imported here, so that the command line can print its help at
 once.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from types import NoneType
-from typing import Any, Literal, Protocol, cast, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Protocol,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+Kind = Literal["switch", "whole", "number", "choice", "text", "other"]
 
 
 class Described(Protocol):
@@ -33,9 +47,9 @@ class FieldInfo:
     name: str
     label: str  #: its name in a form
     help: str  #: its effect, in a sentence that a newcomer understands
-    #: the kind of its value: true or false, a whole number, any number, one of some words, or other
-    #: text
-    kind: Literal["switch", "whole", "number", "choice", "text"]
+    #: the kind of its value: true or false, a whole number, any number, one of some words, other
+    #: text, or something else
+    kind: Kind
     optional: bool = False  #: whether None is a value too
     low: float | None = None  #: the least value, or None if there is no limit
     high: float | None = None  #: the largest value, or None if there is no limit
@@ -43,7 +57,7 @@ class FieldInfo:
     high_excluded: bool = False  #: whether values must stay below `high`
     choices: tuple[str, ...] = ()  #: the words it may be; empty for numbers and for true or false
     #: by word, the description of a choice, if it has one
-    about_choices: Mapping[str, Described] = field(default_factory=dict)
+    about_choices: Mapping[str, Described] = field(default_factory=dict, hash=False)
     group: str = ""  #: the heading under which a form has it, or empty
     #: the field that decides whether this one has an effect, and the values of that field with
     #: which it has; no values mean any value but None
@@ -112,33 +126,65 @@ def _declared_fields(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, D
     """Of every field of a dataclass, by name: its description as it was declared, and its table of
     choices, which may grow.
     """
-    hints = get_type_hints(settings)
+    hints = get_type_hints(settings, include_extras=True)
     declared = {}
     for setting in fields(settings):
-        alternatives = get_args(hints[setting.name])
-        words = tuple(word for word in alternatives if isinstance(word, str))
-        table = setting.metadata["choices"]
-        kind: Literal["switch", "whole", "number", "choice", "text"]
-        if words or table is not None:
-            kind = "choice"
-        elif hints[setting.name] is bool:
-            kind = "switch"
-        elif hints[setting.name] is str or str in alternatives:
-            kind = "text"
-        else:
-            if hints[setting.name] is int or int in alternatives:
-                kind = "whole"
-            else:
-                kind = "number"
-        info = FieldInfo(
-            setting.name,
-            kind=kind,
-            optional=NoneType in alternatives,
-            choices=words,
-            **setting.metadata["description"],
+        table = setting.metadata.get("choices")
+        info = info_of(hints[setting.name], setting.name)
+        kind: Kind = info.kind if table is None else "choice"
+        declared[setting.name] = (
+            replace(info, kind=kind, **setting.metadata.get("description", {})),
+            table,
         )
-        declared[setting.name] = info, table
     return declared
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    """The types, or the words, of a type."""
+    if get_origin(hint) is Annotated:
+        return _alternatives(hint.__origin__)
+    if get_origin(hint) in (Union, UnionType):
+        return [each for part in get_args(hint) for each in _alternatives(part)]
+    return [*get_args(hint)] if get_origin(hint) is Literal else [hint]
+
+
+def info_of(hint: Any, name: str = "") -> FieldInfo:
+    """The description of a setting of a type; if that is `Annotated` with a description, or may be,
+    with its label, help and limits.
+    """
+    alternatives = _alternatives(hint)
+    optional = NoneType in alternatives
+    values = [each for each in alternatives if each is not NoneType]
+    kinds: dict[Any, Kind] = {bool: "switch", str: "text", int: "whole", float: "number"}
+    words = tuple(each for each in values if isinstance(each, str))
+    kind = kinds.get(values[0], "other") if len(values) == 1 else "other"
+    described = [
+        each
+        for part in (hint, *get_args(hint))
+        for each in getattr(part, "__metadata__", ())
+        if isinstance(each, FieldInfo)
+    ]
+    return replace(
+        described[0] if described else FieldInfo("", "", "", "other"),
+        name=name,
+        kind="choice" if words and len(words) == len(values) else kind,
+        optional=optional,
+        choices=words,
+    )
+
+
+@cache
+def parameter_infos(function: Callable[..., Any]) -> dict[str, FieldInfo]:
+    """The descriptions of the parameters of a function that have a type, by name and in order."""
+    hints = get_type_hints(function, include_extras=True)
+    return {name: info_of(hint, name) for name, hint in hints.items() if name != "return"}
+
+
+def described(label: str, help: str = "") -> FieldInfo:
+    """The description of a setting whose values its type says: for `Annotated`. Of an option that
+    has no choices, the label stands for its value in the help.
+    """
+    return FieldInfo("", label, help, "other")
 
 
 def field_info(settings: type, name: str) -> FieldInfo:
@@ -170,8 +216,28 @@ def check_choices(settings: Any) -> None:
         choices = info.choices if table is None else tuple(table)
         if info.kind == "switch" and not isinstance(value, bool):
             raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
-        if info.kind == "choice" and value not in choices:
-            raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}")
+        if info.kind == "choice":
+            _check_choice(name, value, choices)
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}")
+
+
+def check_value(info: FieldInfo, name: str, value: Any) -> None:
+    """Refuse a value that is no text, no word or no number that a setting may be; the ValueError
+    calls it `name`.
+    """
+    if value is None and info.optional:
+        return
+    if info.kind == "text" and not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r:.80}; it must be a text")
+    if info.kind == "choice":
+        _check_choice(name, value, info.choices)
+    elif info.kind in ("whole", "number"):
+        # numbers of numpy are numbers too
+        check_number(info, name, value.item() if hasattr(value, "item") else value)
 
 
 def check_numbers(settings: object) -> None:
@@ -179,9 +245,8 @@ def check_numbers(settings: object) -> None:
     field, value and limits.
     """
     for name, (info, _) in _declared_fields(cast(Any, type(settings))).items():
-        value = getattr(settings, name)
-        if info.kind in ("whole", "number") and not (value is None and info.optional):
-            check_number(info, name, value)
+        if info.kind in ("whole", "number"):
+            check_value(info, name, getattr(settings, name))
 
 
 def check_number(info: FieldInfo, name: str, value: object) -> None:
@@ -228,7 +293,6 @@ def limits(info: FieldInfo) -> str:
         if info.low_excluded:
             return f"{what}, more than {info.low:g}"
         return f"{what}, {info.low:g} or more"
-    return (
-        f"{what} from {info.low:,} {'up to, not including,' if info.high_excluded else 'to'} "
-        f"{info.high:,}"
-    )
+    first = "above" if info.low_excluded else "from"
+    last = "up to, not including," if info.high_excluded else "to"
+    return f"{what} {first} {info.low:,} {last} {info.high:,}"

@@ -9,6 +9,8 @@ import pytest
 
 import gptviz
 from gptviz.interp.explaining import context_use as interp
+from gptviz.settings.fields import info_of
+from gptviz.settings.kinds import HowLeftOut
 from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from tests.app.opening import opened, page_at, ran, says
@@ -26,9 +28,9 @@ def writer(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=40)
 
 
-@pytest.mark.parametrize("how", interp.HOWS)
+@pytest.mark.parametrize("how", info_of(HowLeftOut).choices)
 def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
-    how: interp.How,
+    how: HowLeftOut,
 ) -> None:
     at = page(how=how)
     use = ran(at.code[0].value)["result"]

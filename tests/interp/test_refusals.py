@@ -176,7 +176,10 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
         "no token 7 to leave out: .* counted from 0 to 6",
         lambda: context_use.left_out(DECODER, IDS, places=[7]),
     ),
-    ("replaced or removed, not 'eaten'", lambda: context_use.left_out(DECODER, IDS, "eaten")),  # type: ignore[arg-type]
+    (
+        "how is 'eaten'; it must be one of replaced, removed",
+        lambda: context_use.left_out(DECODER, IDS, "eaten"),
+    ),  # type: ignore[arg-type]
     # what is read
     (
         "no line of AttentionBase.read_values has 'tap",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Self, get_args
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from gptviz.model import Config, Transformer
 from gptviz.model.edited import Replacement
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.runs import fitted
+from gptviz.settings.kinds import HowFound
 
 from ..held_out import split_lists
 from ..trace import run
@@ -38,10 +39,6 @@ from .edit import (
     take_away,
 )
 
-# How a direction is found: as the difference of the means of both lists, or as the first principal
-# component of the texts.
-How = Literal["means", "component"]
-HOWS: Final[tuple[How, ...]] = get_args(How)
 # Of each list, the share of the texts at its end that the direction is tested on.
 HELD_OUT = 0.25
 DIRECTION: Final = "direction"
@@ -86,7 +83,7 @@ class Direction:
 def contrast(
     toward: Tensor,
     away: Tensor,
-    how: How = "means",
+    how: HowFound = "means",
     texts: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The direction between two lists of vectors [texts, block, d_model] after every block, one

@@ -7,14 +7,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, as_json
 from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config, Transformer, parameter_count
@@ -207,18 +207,14 @@ class FewerBits:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
-        if self.divergence is None:
-            moved = None
-        else:
-            moved = self.divergence.tolist()
         return {
             "edits": list(self.edits),
             "bytes": {"float32": self.weight.float32, "kept": self.weight.kept},
             "bits": self.weight.bits,
             "text": self.text or None,
-            "loss": None if self.loss is None else {"before": self.loss[0], "after": self.loss[1]},
-            "divergence": moved,
-            "matrices": [asdict(matrix) for matrix in self.matrices],
+            "loss": self.loss and dict(zip(("before", "after"), self.loss, strict=True)),
+            "divergence": as_json(self.divergence),
+            "matrices": as_json(self.matrices),
         }
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, cast, get_args
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -32,11 +32,10 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
 from gptviz.machine import progress
 from gptviz.model import IDENTITY, Edit, Tap, Transformer
 from gptviz.model.costs.effort import SOME, effort
+from gptviz.settings.fields import check_value, info_of
+from gptviz.settings.kinds import HowLeftOut
 
 from ..trace import one_row
-
-How = Literal["replaced", "removed"]
-HOWS: tuple[How, ...] = get_args(How)
 
 # What a pass reads and computes at most, in tokens and in logits: then the next pass begins.
 MOST_TOKENS = 4_096
@@ -127,7 +126,7 @@ class ContextUse:
 
 
 def context_use(
-    model: Transformer, ids: Sequence[int], how: How = "replaced", kept: int = 0
+    model: Transformer, ids: Sequence[int], how: HowLeftOut = "replaced", kept: int = 0
 ) -> ContextUse:
     """How a decoder uses the context in the text `ids`: see the functions of this file. A
     ValueError as in `left_out`.
@@ -333,7 +332,7 @@ def _parts(readings: list[_Window], model: Transformer, kept: int) -> Iterator[l
 def left_out(
     model: Transformer,
     ids: Sequence[int],
-    how: How = "replaced",
+    how: HowLeftOut = "replaced",
     places: Sequence[int] | None = None,
     *,
     kept: int = 0,
@@ -352,8 +351,7 @@ def left_out(
             token out.
     """
     _check(model, ids, kept)
-    if how not in HOWS:
-        raise ValueError(f"a token can be {' or '.join(HOWS)}, not {how!r:.80}")
+    check_value(info_of(HowLeftOut), "how", how)
     gone = tuple(range(kept, len(ids) - 1) if places is None else places)
     if outside := [place for place in gone if not 0 <= place < len(ids) - 1]:
         raise ValueError(

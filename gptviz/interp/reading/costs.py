@@ -26,6 +26,7 @@ from gptviz.model.costs.operations import (
     weight_bytes,
 )
 from gptviz.model.precision import TYPES
+from gptviz.settings.fields import check_number, is_within, whole_number
 from gptviz.train.optimisers import optimiser_numbers
 from gptviz.train.recipe import Optimiser, Recipe
 
@@ -134,13 +135,8 @@ def costs(config: Config, batch: int = 1, tokens: int | None = None) -> Costs:
     number of tokens is impossible.
     """
     tokens = config.context_length if tokens is None else tokens
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise ValueError(f"batch is {batch!r:.80}; it must be a whole number, 1 or more")
-    if (
-        isinstance(tokens, bool)
-        or not isinstance(tokens, int)
-        or not 1 <= tokens <= config.context_length
-    ):
+    check_number(whole_number(1), "batch", batch)
+    if not is_within(whole_number(1, config.context_length), tokens):
         raise ValueError(
             f"a text of {tokens!r:.80} tokens; this model reads from 1 to {config.context_length:,}"
         )

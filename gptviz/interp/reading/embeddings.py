@@ -15,11 +15,11 @@ import numpy.typing as npt
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 from gptviz.model.parts.heads import Unembed
+from gptviz.settings.kinds import Projector
 
 Vectors = npt.NDArray[np.float32]
 
 SPACES = ("embedding", "unembedding")
-METHODS = ("PCA", "t-SNE", "UMAP")
 # The settings of Sinai 2024: perplexity 20, 1,000 iterations.
 PERPLEXITY = 20.0
 ITERATIONS = 1_000
@@ -192,7 +192,7 @@ def pca(
 def project(
     rows: Vectors,
     labels: Sequence[str],
-    method: str,
+    method: Projector,
     dimensions: int = 2,
     seed: int = 0,
     *,
@@ -207,7 +207,7 @@ def project(
     mirrored to match that.
 
     Args:
-        method: one of `METHODS`.
+        method: what it is made by.
         reference: rows [token, d] whose principal axes PCA uses; those of `rows` unless given. With
             one reference for all snapshots of a model, their pictures can be compared.
         begin: the finished picture of vectors that are little different, such as those of the next

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -26,13 +25,13 @@ from gptviz.machine.cores import sharing
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import IDENTITY, Config, Edit, Record, Transformer
 from gptviz.model.costs.effort import n_parameters
+from gptviz.settings.kinds import LensKind
 
 from ..held_out import ENOUGH, beginnings, support
 from ..trace import run
 from .layers import layers
 
-LensKind = Literal["logit", "jacobian", "tuned"]
-KINDS: tuple[LensKind, ...] = get_args(LensKind)
+FITTED: tuple[LensKind, ...] = ("jacobian", "tuned")
 KL = "KL to the model's guess, nats"
 AGREES = "the first token is the model's"
 
@@ -145,8 +144,8 @@ def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLen
     no blocks, there are fewer than five tokens, or its maps take more than `MOST_BYTES`.
     """
     config = model.config
-    if kind == "logit" or kind not in KINDS:
-        raise ValueError(f"there is no lens {kind!r} to fit: choose {' or '.join(KINDS[1:])}")
+    if kind not in FITTED:
+        raise ValueError(f"there is no lens {kind!r} to fit: choose {' or '.join(FITTED)}")
     if config.kind != "decoder" or not config.n_layer:
         raise ValueError(
             "a lens is fitted to a decoder with blocks: read this model with the logit lens"

@@ -14,6 +14,7 @@ from torch import Tensor
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
+from gptviz.settings.kinds import Projector
 
 from .embeddings import Projection, Vectors, align_points, project
 from .layers import Layer, is_parallel, layers, stream_of, trace_stream
@@ -165,7 +166,7 @@ def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]
 
 
 def map_after(
-    vectors: Vectors, tokens: Sequence[str], method: str, seed: int, like: Projection
+    vectors: Vectors, tokens: Sequence[str], method: Projector, seed: int, like: Projection
 ) -> Projection:
     """The positions after one layer by t-SNE or UMAP, in the place and spread of `like`; a
     ValueError for fewer than 4.

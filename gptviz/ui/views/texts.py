@@ -13,6 +13,7 @@ from gptviz.ui.widgets import controls
 from . import held_out
 
 HELD_OUT = "Held-out data"
+PROMPT = "The prompt"
 PASSAGES = "Passages of books"
 OWN = "A text of yours"
 # What the model writes itself, where nobody knows what it learned from.
@@ -20,9 +21,11 @@ WRITTEN = "What it writes itself"
 
 
 def text_of(kind: str, prompt: str) -> str:
-    """The text of one of these two kinds, with the control for the reader's own; the prompt until
-    one is typed.
+    """The text of one of these kinds that is none of the model's own, with the control for the
+    reader's; the prompt until one is typed.
     """
+    if kind == PROMPT:
+        return prompt
     if kind == PASSAGES:
         return passages()
     hint = (

@@ -21,12 +21,10 @@ from gptviz.machine.job import Job
 from gptviz.model.costs.effort import MOST, SOME, effort
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import held_out
-from gptviz.ui.views.texts import OWN, PASSAGES, text_of
+from gptviz.ui.views.texts import HELD_OUT, OWN, PASSAGES, PROMPT, text_of
 from gptviz.ui.widgets import controls, escape_markdown, in_quotes, jobs
 
-HELD_OUT = "Held-out data"
 WRITTEN = "What it writes"
-PROMPT = "The prompt"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
 # The number of tokens that the model writes itself, one after the other. To write one takes as long
 # as to read `WRITING`.
@@ -82,11 +80,7 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
         )
     if kind == WRITTEN:
         return {"most": most, "text": subject.default, "written": MOST_WRITTEN}
-    if kind == HELD_OUT:
-        text = {}
-    else:
-        text = {"text": subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)}
-    return {"most": most} | text
+    return {"most": most} | ({} if kind == HELD_OUT else {"text": text_of(kind, subject.prompt)})
 
 
 def ask_activity(subject: Subject, layer: str, title: str, **how: Any) -> AskedAnalysis[Activity]:

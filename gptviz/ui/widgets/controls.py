@@ -13,6 +13,7 @@ import streamlit as st
 
 from gptviz.machine.errors import reason_of
 from gptviz.settings.address_values import ANY, ON_OR_OFF, Values, no_value, one_of, real_number
+from gptviz.settings.fields import info_of
 
 from . import addresses, visit
 from .headings import say_chosen
@@ -204,6 +205,14 @@ def select(
             chosen = first
     say_chosen(label, format_func(chosen))
     return str(chosen)
+
+
+def choose(kind: Any, options: Sequence[str] = (), *, key: str) -> Any:
+    """The control of a kind of setting that is one of some words (`gptviz.settings.kinds`), side by
+    side; `options` are the words where a page has others for them.
+    """
+    info = info_of(kind)
+    return select(info.label, options or info.choices, key=key, help=info.help, segmented=True)
 
 
 def notch(

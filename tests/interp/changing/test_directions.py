@@ -11,12 +11,14 @@ from torch import Tensor
 
 import gptviz
 from gptviz.interp.changing import directions
-from gptviz.interp.changing.directions import HOWS, Direction, How, contrast
+from gptviz.interp.changing.directions import Direction, contrast
 from gptviz.interp.changing.edits import edit_model, edits, fitting
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
 from gptviz.language_model import LanguageModel, steering
 from gptviz.language_model.steering import count_turned, likely_strength
+from gptviz.settings.fields import info_of
+from gptviz.settings.kinds import HowFound
 from gptviz.text.datasets.sentences import Sentences
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -38,10 +40,10 @@ def cosine(a: Tensor, b: Tensor) -> float:
     return float(torch.cosine_similarity(a, b, dim=-1).min())
 
 
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("how", info_of(HowFound).choices)
 @pytest.mark.parametrize("are_pairs", [True, False])
 def test_a_planted_direction_is_found_with_its_spread_and_its_sign(
-    how: How, are_pairs: bool
+    how: HowFound, are_pairs: bool
 ) -> None:
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(800, 2, 12, generator=generator)
@@ -57,8 +59,8 @@ def test_a_planted_direction_is_found_with_its_spread_and_its_sign(
     assert separation.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("how", HOWS)
-def test_where_there_is_nothing_to_find_held_out_texts_are_not_told_apart(how: How) -> None:
+@pytest.mark.parametrize("how", info_of(HowFound).choices)
+def test_where_there_is_nothing_to_find_held_out_texts_are_not_told_apart(how: HowFound) -> None:
     noise = torch.randn(800, 3, 12, generator=torch.Generator().manual_seed(0))
     _, separation = contrast(noise[:400], noise[400:], how)
     assert (abs(separation - 0.5) < 4 * (0.25 / 200) ** 0.5).all()
@@ -164,9 +166,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("how", info_of(HowFound).choices)
 def test_in_sentences_the_number_of_some_words_turns_is_into_are_on_others(
-    sentences: LanguageModel, how: How
+    sentences: LanguageModel, how: HowFound
 ) -> None:
     lists = [
         [f"The {noun} near the {word} tree" for noun in nouns for word in ("old", "big")]
@@ -286,7 +288,7 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
         assert texts[1] == sentences.generate(prompt, 3, temperature=0)
     with pytest.raises(ValueError, match="no pairs"):
         count_turned(sentences, found.name, toward, away[1:])
-    with pytest.raises(ValueError, match="no block 3"):
+    with pytest.raises(ValueError, match="block is 3; it must be a whole number from 0 to"):
         sentences.direction(toward, away, block=3)
 
 

@@ -24,6 +24,8 @@ from gptviz.interp.explaining.context_use import (
 )
 from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer
+from gptviz.settings.fields import info_of
+from gptviz.settings.kinds import HowLeftOut
 from tests.hand_built import CONTEXT, LOUD, VOCAB, hand_built, lagged
 from tests.tiny import configs, families, scrambled, some_ids, tiny
 
@@ -77,9 +79,9 @@ def test_the_largest_window_is_the_loss_of_the_whole_text(config: Config) -> Non
 
 
 @pytest.mark.parametrize("limit", [1, 9, 40])
-@pytest.mark.parametrize("how", module.HOWS)
+@pytest.mark.parametrize("how", info_of(HowLeftOut).choices)
 def test_passes_of_any_size_give_the_same_numbers(
-    limit: int, how: module.How, monkeypatch: pytest.MonkeyPatch
+    limit: int, how: HowLeftOut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = scrambled(tiny())
     ids = ids_of()
@@ -148,8 +150,8 @@ def repeated(length: int = 20) -> list[int]:
 SURE = math.log1p((VOCAB - 1) * math.exp(-LOUD))
 
 
-@pytest.mark.parametrize("how", module.HOWS)
-def test_the_loss_of_a_copy_jumps_where_the_window_is_shorter_than_its_lag(how: module.How) -> None:
+@pytest.mark.parametrize("how", info_of(HowLeftOut).choices)
+def test_the_loss_of_a_copy_jumps_where_the_window_is_shorter_than_its_lag(how: HowLeftOut) -> None:
     model = copies()
     ids = repeated()
     seen = by_window(model, ids, range(1, CONTEXT))

@@ -17,6 +17,7 @@ from gptviz.interp.reading.layers import layers
 from gptviz.interp.reading.lens import lens
 from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer
+from gptviz.settings.kinds import LensKind
 from tests.tiny import families, scrambled, some_ids, tiny
 
 
@@ -115,7 +116,7 @@ def test_a_map_that_changes_nothing_is_the_logit_lens_to_the_bit(config: Config)
 
 
 @pytest.mark.parametrize("kind", ["jacobian", "tuned"])
-def test_the_last_layer_is_the_model(kind: module.LensKind) -> None:
+def test_the_last_layer_is_the_model(kind: LensKind) -> None:
     model = scrambled(tiny())
     rows = rows_of(12)
     fitted = fit(model, rows, kind)

@@ -11,10 +11,8 @@ import streamlit as st
 from gptviz.figures.explaining import context as figures
 from gptviz.figures.kit.format import format_count, percent
 from gptviz.interp.explaining.context_use import (
-    HOWS,
     ByWindow,
     ContextUse,
-    How,
     LeftOut,
     by_position,
     most_data,
@@ -22,6 +20,7 @@ from gptviz.interp.explaining.context_use import (
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import reading
 from gptviz.model.costs.effort import MOST, effort
+from gptviz.settings.kinds import HowLeftOut
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import held_out
 from gptviz.ui.views.contrasts import known_prompt
@@ -46,15 +45,7 @@ def ask_use(subject: Subject) -> AskedAnalysis[ContextUse] | None:
     """How the model uses the end of the prompt, as much as can be measured in some seconds. The
     control `how` says what leaving a token out means. None where there is too little text.
     """
-    how = controls.select(
-        "A token that is left out is",
-        HOWS,
-        key="how",
-        help="Replaced: it stays in its place, but its vector is the mean of all tokens’. Removed: "
-        "the text closes up, and all "
-        "tokens after it move by one place.",
-        segmented=True,
-    )
+    how = controls.choose(HowLeftOut, key="how")
     length = len(subject.seen) - subject.lm.tokenizer.text_slice(subject.seen).start
     if not length:
         st.info("There is no token to leave out: write a longer prompt.")
@@ -217,7 +208,7 @@ def loss_by_position(key: ModelKey) -> LabelledArray | None:
 
 def tries(subject: Subject, how: str) -> list[Try]:
     """The suggestions for this model and text."""
-    other: How = "removed" if how == "replaced" else "replaced"
+    other = "removed" if how == "replaced" else "replaced"
     notice = (
         f"Each token is {other} instead of {how}. Removing a token also moves all that follow: "
         "which guesses mind that?"

@@ -19,6 +19,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.model import Config
 from gptviz.model.kinds import MODEL_KINDS
 from gptviz.runs import checkpoints
+from gptviz.settings.kinds import Projector
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key, opening, scrubber
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begin_projection
@@ -41,7 +42,7 @@ class ProjectionChoice:
 
     key: ModelKey
     space: str
-    method: str
+    method: Projector
     dimensions: int
     seed: int
 
@@ -85,14 +86,7 @@ def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool
             format_func=lambda space: " = ".join(embeddings.SPACES) if config.tied else space,
             segmented=True,
         )
-        hint = (
-            "PCA: a straight view, ready at once. t-SNE and UMAP: the space is bent so that "
-            "neighbours stay together; slower "
-            "with many tokens."
-        )
-        method = controls.select(
-            "Projection", embeddings.METHODS, key="method", help=hint, segmented=True
-        )
+        method = controls.choose(Projector, key="method")
         hint = "A 3-D picture turns under the pointer."
         solid = (
             controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=hint, segmented=True)

@@ -40,7 +40,7 @@ from gptviz.ui.shell.subject.bar import read_prompt
 from gptviz.ui.views import attention, edits, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts, known_offers
 from gptviz.ui.views.read import PromptRead
-from gptviz.ui.views.texts import OWN, PASSAGES, text_of
+from gptviz.ui.views.texts import HELD_OUT, OWN, PASSAGES, PROMPT, text_of
 from gptviz.ui.widgets import (
     Try,
     addresses,
@@ -58,8 +58,6 @@ from gptviz.ui.widgets.headings import heading
 from .reads import ask_composition, chance, largest_pairs
 
 RANDOM = "Repeated random tokens"
-PROMPT = "The prompt"
-HELD_OUT = "Held-out data"
 # The key in the address of the head that is shown.
 CHOSEN = "unit"
 # How many tokens of a long text are on the picture of a head's pattern.

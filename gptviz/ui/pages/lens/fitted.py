@@ -11,7 +11,7 @@ import streamlit as st
 
 from gptviz.figures.kit.format import brief, percent
 from gptviz.figures.reading.lens import by_layer
-from gptviz.interp.reading.fitted_lens import KINDS, KL, FittedLens, LensKind
+from gptviz.interp.reading.fitted_lens import KL, FittedLens
 from gptviz.interp.reading.layers import layers
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
@@ -19,6 +19,7 @@ from gptviz.language_model.fitted import kept_lens
 from gptviz.runs import fitted as kept
 from gptviz.runs import names
 from gptviz.settings.address_values import ANY
+from gptviz.settings.kinds import LensKind
 from gptviz.ui.shell.subject import Subject, ask
 from gptviz.ui.views import held_out
 from gptviz.ui.views.files import download, read_in
@@ -56,16 +57,8 @@ def choice(subject: Subject) -> LensChoice | None:
     """The controls, and what they say; None after a message that asks for a file."""
     if not subject.kind.continues or not subject.lm.model.config.n_layer:
         return LensChoice("logit")
-    hint = (
-        "Logit: the stream of every layer goes to the head as it is. The others first bring it to "
-        "where the last layer is. "
-        "Jacobian: by the mean effect of the layer on the last one. Tuned: by a map that is "
-        "fitted to the model's own guesses."
-    )
-    offered = [NAMES[kind].removesuffix(" lens") for kind in KINDS]
-    kind = KINDS[
-        offered.index(controls.select("Lens", offered, key="kind", help=hint, segmented=True))
-    ]
+    offered = {name.removesuffix(" lens"): kind for kind, name in NAMES.items()}
+    kind = offered[controls.choose(LensKind, list(offered), key="kind")]
     if kind == "logit":
         return LensChoice(kind)
     hint = "A Jacobian lens that others have fitted to this model, and published."

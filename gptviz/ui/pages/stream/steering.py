@@ -13,13 +13,14 @@ import streamlit as st
 
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.changing import directions
-from gptviz.interp.changing.directions import HOWS, Direction
+from gptviz.interp.changing.directions import Direction
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
 from gptviz.machine.errors import reason_of
 from gptviz.machine.lines import lines_of
 from gptviz.runs import fitted as kept
+from gptviz.settings.kinds import HowFound
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, edits
 from gptviz.ui.views.files import download, read_in
 from gptviz.ui.widgets import (
@@ -54,7 +55,7 @@ PHRASES = (
         "we have no time for this",
     ),
 )
-NAMES = dict(zip(("difference of means", "first component"), HOWS, strict=True))
+NAMES = {"difference of means": "means", "first component": "component"}
 ALL = "all"
 LAST = "the last text"
 PROMPT = "the prompt"
@@ -168,11 +169,7 @@ def _direction(subject: Subject, name: str, lists: Lists) -> AskedAnalysis[Direc
         block = controls.select(
             "After block", blocks, key="block", default=str(count // 2), help=hint, follows=True
         )
-        hint = (
-            "The difference of the means of both lists, or the direction in which the texts, or "
-            "their pairs, differ most."
-        )
-        how = NAMES[controls.select("Direction", list(NAMES), key="how", help=hint, segmented=True)]
+        how = NAMES[controls.choose(HowFound, list(NAMES), key="how")]
         hint = (
             "What the direction is called in the list of edits. Another direction with this name "
             "takes the place of the first."

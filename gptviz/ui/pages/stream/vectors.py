@@ -13,11 +13,12 @@ from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.figures.reading import stream as figures
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
-from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
+from gptviz.interp.reading.embeddings import Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import reading
 from gptviz.settings.address_values import Values, whole_number
+from gptviz.settings.kinds import Projector
 from gptviz.ui.records.stream import GONE, MAP, PROBES, STEERING, VIEWS
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
 from gptviz.ui.views import projections
@@ -53,7 +54,7 @@ class MapChoice:
     """The values of the controls of the map."""
 
     layer: int  #: the index of the layer
-    method: str  #: one of `METHODS`
+    method: Projector  #: what places the vectors
     unit: bool  #: whether all vectors are brought to length 1
     seed: int  #: of t-SNE and UMAP
     compared: bool  #: whether the pictures of several seeds are shown
@@ -206,11 +207,7 @@ def lengths_of(asked: AskedAnalysis[StreamSummary]) -> LabelledArray:
 
 def map_controls(seen: StreamSummary) -> MapChoice:
     """The controls of the map."""
-    hint = (
-        "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours "
-        "stay together."
-    )
-    method = controls.select("Projection", METHODS, key="method", help=hint, segmented=True)
+    method = controls.choose(Projector, key="method")
     hint = (
         "Direction alone: every vector is brought to length 1 first. As they are: a few long "
         "vectors may take all the room. "
