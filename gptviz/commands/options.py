@@ -63,10 +63,10 @@ def command(
 
     A parameter is an option: one without a default has to be given, a `bool` is off unless it is
     given, a `Literal` has choices, a `Sequence` may be given several times. One that is only
-    positional is an argument without a name, or, if it is a `Sequence`, any number of them. `_` at the end of its name is left out. The first
-    paragraph of the docstring says what the command does, `Args` what an option does unless
-    `SHARED` says it. The parameter `lm` is a model, which the argument NAME names; `options` is all
-    that was given.
+    positional is an argument without a name, or, if it is a `Sequence`, any number of them. `_` at
+    the end of its name is left out. The first paragraph of the docstring says what the command
+    does, `Args` what an option does unless `SHARED` says it. The parameter `lm` is a model, which
+    the argument NAME names; `options` is all that was given.
 
     Args:
         place: of the command in the help.
@@ -152,7 +152,9 @@ def _add_option(
             about += f"; default: {default}"
     what |= {"help": about.replace("%", "%%"), **taken_values(info, info.label)}
     if is_positional:
-        nargs = None if default is Parameter.empty else "*" if is_list else "?"
+        nargs = None
+        if default is not Parameter.empty:
+            nargs = "*" if is_list else "?"
         this.add_argument(parameter.name, nargs=nargs, **what)
         return
     if is_needed:
