@@ -9,7 +9,8 @@ back badly.
 
 In many large models the stream at a few tokens, such as the first, is hundreds of times as long as
 elsewhere, always in one direction (Sun and others 2024, "Massive Activations in Large Language
-Models"). Nothing is fitted to them: each such direction has a feature of its own.
+Models"). Nothing is fitted to them: each such direction has a feature of its own, which stays as it
+is, and along which no other feature reads.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ PATIENCE = 100
 REVIVED = 0.7
 # Between two reports.
 STEPS = 20
-# A vector so many times as long as the median is massive; two of them with a larger cosine are of
-# one direction, and of so many directions at most each has a feature.
+# A vector so many times as long as the median is massive. It needs a direction of its own if those
+# of others miss more than this share of it; there are at most so many directions.
 MASSIVE = 10.0
-SAME = 0.8
+MISSED = 0.1
 MOST_MASSIVE = 8
 
 
@@ -137,8 +138,9 @@ def fit(
             f"a dictionary of {size:,} features takes {in_bytes(needed)} while it is fitted, and "
             f"{in_bytes(free)} is free: {way_out()}, or choose fewer features"
         )
-    vectors, massive = _without_massive(vectors)
+    vectors, massive = _part_massive(vectors)
     center = vectors.mean(0)
+    own = _directions(massive - center)[:size]
     scale = (vectors - center).square().mean().sqrt()
     if not 0 < scale < torch.inf:
         raise ValueError(
@@ -148,7 +150,6 @@ def fit(
     draw = torch.Generator().manual_seed(seed)
     chosen = (vectors[torch.randint(len(vectors), (size,), generator=draw)] - center) / scale
     rows = F.normalize(chosen + 1e-3 * torch.randn(chosen.shape, generator=draw), dim=-1)
-    own = F.normalize(massive - center, dim=-1)[:size]
     rows[: len(own)] = own
     learned = Dictionary(
         block,
@@ -180,26 +181,35 @@ def fit(
     return replace(learned, **parts | back, fitted_to=len(vectors))
 
 
-def _without_massive(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The vectors [tokens, d_model] without the massive ones, and of each direction that those have
-    one: [directions, d_model].
-    """
+def _part_massive(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """The vectors [tokens, d_model] of usual length, and the massive ones."""
     lengths = vectors.norm(dim=-1)
     median = lengths.median()
-    is_massive = lengths > MASSIVE * median
-    if not median or not is_massive.any():
+    if not median:
         return vectors, vectors[:0]
-    found = list[Tensor]()
-    for vector in vectors[is_massive]:
-        is_new = all(F.cosine_similarity(vector, other, dim=0) < SAME for other in found)
-        if is_new and len(found) < MOST_MASSIVE:
-            found.append(vector)
-    return vectors[~is_massive], torch.stack(found)
+    is_massive = lengths > MASSIVE * median
+    return vectors[~is_massive], vectors[is_massive]
+
+
+def _directions(massive: Tensor) -> Tensor:
+    """Directions [n, d_model] of length 1, at right angles to each other, that give back all of the
+    `massive` vectors but `MISSED`.
+    """
+    found = massive[:0]
+    for vector in massive:
+        rest = vector - (vector @ found.T) @ found
+        if len(found) < MOST_MASSIVE and rest.norm() > MISSED * vector.norm():
+            found = torch.cat([found, F.normalize(rest, dim=0)[None]])
+    return found
 
 
 class _Trainer:
     """Adam, which fits a dictionary to batches of vectors in so many steps; its parts are changed
-    in place. The first `kept` features never begin again.
+    in place.
+
+    Args:
+        kept: how many of its features, the first, stay as they are; their rows are at right angles
+            to each other, and the others do not read along them.
     """
 
     def __init__(self, learned: Dictionary, cost: float, steps: int, kept: int = 0) -> None:
@@ -213,6 +223,7 @@ class _Trainer:
         self.rate = torch.optim.lr_scheduler.LambdaLR(
             self.adam, lambda step: min(1.0, (steps - step) / (FALLING * steps))
         )
+        self.own = learned.decoder[:kept].detach().clone()
         # for how many steps each feature was active nowhere
         self.idle = torch.zeros(len(learned.encoder))
         self.idle[:kept] = -torch.inf
@@ -233,11 +244,23 @@ class _Trainer:
         self.rate.step()
         with torch.no_grad():
             self.parts["decoder"].copy_(F.normalize(self.parts["decoder"], dim=-1))
+            self._keep_own()
             self.idle = torch.where(active.any(0), self.idle.clamp(max=0), self.idle + 1)
             if self.done < REVIVED * self.steps:
                 self._revive(x, missed, draw)
         self.done += 1
         return float(error.detach()), float((active > 0).sum(-1).float().mean())
+
+    def _keep_own(self) -> None:
+        """Bring the kept features back, and let the others read at right angles to them."""
+        kept = len(self.own)
+        if not kept:
+            return
+        encoder = self.parts["encoder"]
+        encoder.sub_((encoder @ self.own.T) @ self.own)
+        encoder[:kept] = self.own
+        self.parts["decoder"][:kept] = self.own
+        self.parts["encoder_bias"][:kept] = 0
 
     def _revive(self, x: Tensor, missed: Tensor, draw: torch.Generator) -> None:
         """Let dead features begin again as some of the vectors [tokens, d_model], rather those of

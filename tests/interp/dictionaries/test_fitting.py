@@ -57,6 +57,27 @@ def test_features_that_died_begin_again(monkeypatch: pytest.MonkeyPatch) -> None
     assert near[0] > 0.9 > near[1]
 
 
+def test_a_few_vectors_hundreds_of_times_as_long_leave_the_others_as_well_explained() -> None:
+    _, x = planted(3)
+    draw = torch.Generator().manual_seed(1)
+    direction = F.normalize(torch.randn(NUMBERS, generator=draw), dim=-1)
+    massive = 150 * float(x.norm(dim=-1).median()) * direction
+    x_and = torch.cat([x, massive + torch.randn(12, NUMBERS, generator=draw)])
+
+    def missed(vectors: Tensor) -> float:
+        """The share of the variance of the usual vectors that is missed after a fit."""
+        found = fit(vectors, 0, 60, k=3, steps=300)
+        error = (x - found.decode(found.encode(x))).square().mean()
+        return float(error / (x - x.mean(0)).square().mean())
+
+    assert missed(x_and) < 2 * missed(x)
+    found = fit(x_and, 0, 60, k=3, steps=300)
+    cosines = F.cosine_similarity(found.decoder, massive - x.mean(0), dim=-1)
+    assert int((cosines > 0.99).sum()) == 1, "they have one feature, which is theirs"
+    given_back = found.decode(found.encode(massive[None]))[0]
+    assert (massive - given_back).norm() < 0.05 * massive.norm()
+
+
 def test_a_constant_more_or_another_scale_gives_the_same_features() -> None:
     _, x = planted(3, 2_000)
     one, other = (fit(some, 0, 30, k=3, steps=50) for some in (x, 5 * x + 11))
