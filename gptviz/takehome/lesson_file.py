@@ -43,22 +43,25 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
     ]
     for number, step in enumerate(lesson.steps, 1):
         page = None if step.page is None else with_model(step.page, lesson)
-        words = PieceGroup(tuple(_words(step, functions)))
+        words = PieceGroup(tuple(_words(step, number, functions)))
         if page is None:
             beside = words
         else:
             beside = PieceGroup((words, read(page.page, page.query)), "beside")
         pieces += [Heading(f"{number} {step.title}", 2, plain=True), beside]
     source = f"The lesson “{lesson.title}” about the model {lesson.model}."
-    return PageContent(lesson.name, {"model": lesson.model}, tuple(pieces), source)
+    return PageContent(
+        lesson.name, {"model": lesson.model}, tuple(pieces), source, lesson=lesson.name
+    )
 
 
-def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
+def _words(step: LessonStep, number: int, functions: Functions) -> Iterator[PagePiece]:
+    """The words of the step of this number, from 1, and its questions."""
     if step.text:
         yield MarkdownText(fill_text(step.text, functions))
     if step.page is not None and step.page.look_at:
         yield PlainText(f"Look here: {step.page.look_at}")
-    for question in step.questions:
+    for place, question in enumerate(step.questions, 1):
         answer = answer_to(question, functions)
         within = question.within
         ask, hint, reveal = (
@@ -69,5 +72,13 @@ def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
         else:
             words = answer.in_words
         yield AskedQuestion(
-            ask, question.kind, question.options, answer.value, within, words, hint, reveal
+            f"step-{number}-question-{place}",
+            ask,
+            question.kind,
+            question.options,
+            answer.value,
+            within,
+            words,
+            hint,
+            reveal,
         )

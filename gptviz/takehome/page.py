@@ -102,6 +102,7 @@ class ControlValue:
 class AskedQuestion:
     """A question of a lesson: the reader answers it, and the answer is checked without a server."""
 
+    name: str  #: its name within the lesson
     ask: str  #: the question, as Markdown
     kind: str  #: of the answer, as in a lesson; a "state" of a page is only shown
     options: tuple[str, ...]  #: those of a choice
@@ -135,6 +136,7 @@ class PageContent:
     source: str = ""  #: the sentence in its last line; by default the line names the page
     #: a sentence for each key of its address that the page does not accept
     rejected: Mapping[str, str] = field(default_factory=dict)
+    lesson: str = ""  #: the name of the lesson that it is, if it is one
 
     def pieces_of(self, kind: type) -> list[Any]:
         """Every piece of a kind, in order."""

@@ -60,6 +60,7 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
             "" where there is none.
     """
     writer = _Writer(shared, own)
+    writer.has_questions = bool(page.lesson)  # a course site is told of a lesson without any too
     of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
     if page.source:
         by = f"{page.source} Written by gptviz {__version__}"
@@ -68,6 +69,7 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
     return fill_template(
         HERE / "page.html",
         address=escape(urlencode(page.query)),
+        lesson=escape(page.lesson),
         title=escape(f"{page.title} · gptviz"),
         body=writer.write_page(page),
         made=escape(f"{by}. Every number was computed by the model named."),
@@ -229,7 +231,9 @@ class _Writer:
         else:
             check = f"{options or typed}<button>Check</button>"
         hidden = {
+            "name": asked.name,
             "kind": asked.kind,
+            "options": asked.options,
             "value": asked.value,
             "within": asked.within,
             "words": asked.words,
