@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app help install quick test test-rest test-all test-browsers test-versions goldens check check-js browser dist screenshots site gallery soak \
+.PHONY: app help install quick test test-rest test-all test-browsers test-versions goldens check check-js browser dist screenshots site agents gallery soak \
 	benchmark benchmark-long checkpoints clean
 
 app: install ## open the app in a browser
@@ -81,6 +81,9 @@ screenshots: $(VENV)/installed-dev browser ## the pictures of README.md and docs
 # The address of what is published is the owner's: mkdocs.yml.
 site: $(VENV)/installed-dev ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(RUN) -m mkdocs build --quiet
+
+agents: $(VENV)/installed-dev ## llms.txt and skills/, for people who let an agent work: from commands, library and documents
+	PYTHONPATH=. $(RUN) docs/for_agents.py
 
 gallery: install ## every lesson and page as a file, into gallery/; small pictures too where there is a Chromium or Chrome
 	$(RUN) -m gptviz gallery --out gallery

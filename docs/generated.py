@@ -49,7 +49,7 @@ def beside(file: str) -> str:
     text = (ROOT / file).read_text(encoding="utf-8").replace("](docs/", "](")
     for name, other in BESIDE.items():
         text = text.replace(f"]({other})", f"]({name}.md)")
-    return re.sub(r"\[([^]]*)\]\(CITATION\.cff\)", r"`\1`", text)
+    return re.sub(r"\[([^]]*)\]\((CITATION\.cff|llms\.txt|skills/[^)]*)\)", r"`\1`", text)
 
 
 def reference(title: str, places: list[str]) -> str:
