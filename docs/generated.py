@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 from gptviz.__main__ import parser
 from gptviz.ui.menu import PAGES
-from gptviz.ui.shell.around.glossary import MEANINGS
+from gptviz.ui.widgets.words import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 # Files beside the package, by the page that has them.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+
+from gptviz.machine.hosting import variable
 
 from . import lessons
 from .common import Parser, UsageError, command, one_line, require_place, write_whole
@@ -59,6 +62,12 @@ def _options(this: Parser) -> None:
         "a page",
         "For example: export attention --model shakespeare --prompt ROMEO: --out page.html",
     )
+    this.add_argument(
+        "--language",
+        metavar="LANG",
+        help="of a lesson or a page: the language of its texts, such as es or de, as far as it is "
+        "translated; default: that of GPTVIZ_LANGUAGE, or English",
+    )
     page.add_argument("--model", metavar="NAME", help="the model that the page shows")
     page.add_argument("--prompt", metavar="TEXT", help="the prompt that it reads")
     page.add_argument(
@@ -90,6 +99,8 @@ def export(options: argparse.Namespace) -> CommandOutput:
     """Write a model as one zip file, or as another program keeps models; or a page or a lesson of
     the app as one file.
     """
+    if options.language:
+        os.environ[variable("language")] = options.language
     if options.name.startswith(LESSON):
         name = options.name.removeprefix(LESSON)
         if options.format not in (None, "html", "scorm"):

@@ -71,12 +71,13 @@ def export(name: str, out: Path | None, *, for_course: bool = False) -> CommandO
         UsageError: there is no such lesson, or it is in a file that is no lesson.
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
+    from gptviz.languages import wanted
     from gptviz.lessons.library import library
     from gptviz.settings.known_names import name_known
     from gptviz.takehome.course import scorm_package
     from gptviz.takehome.page_file import as_html
 
-    known = library()
+    known = library().in_language(wanted())
     if why := known.faults.get(f"{name}.md"):
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:

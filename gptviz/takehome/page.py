@@ -106,6 +106,7 @@ class AskedQuestion:
     ask: str  #: the question, as Markdown
     kind: str  #: of the answer, as in a lesson; a "state" of a page is only shown
     options: tuple[str, ...]  #: those of a choice
+    shown: tuple[str, ...]  #: the same in the reader's language
     value: str | float  #: the right answer
     within: float  #: how far a number may be off
     words: str  #: the right answer in words
@@ -137,6 +138,7 @@ class PageContent:
     #: a sentence for each key of its address that the page does not accept
     rejected: Mapping[str, str] = field(default_factory=dict)
     lesson: str = ""  #: the name of the lesson that it is, if it is one
+    language: str = "en"  #: that of its texts
 
     def pieces_of(self, kind: type) -> list[Any]:
         """Every piece of a kind, in order."""

@@ -2,6 +2,7 @@
 // server. What is right was computed by the model when the file was written; it is kept packed, so that nobody reads it by accident.
 
 import { asNumber, openCourse } from "./course.js";
+import { inWords } from "./mounting.js";
 
 /** @typedef {{name: string, kind: string, options: string[], value: string | number, within: number, words: string, hint: string,
  *    reveal: string}} Packed */
@@ -37,7 +38,8 @@ function ask(form, answer, tell) {
       document.createRange().createContextualFragment(more),
     );
   const show = (/** @type {boolean} */ right) => {
-    say(`${right ? "Right:" : "The answer is"} ${answer.words}`, answer.reveal);
+    const outcome = right ? inWords("Right:") : inWords("The answer is");
+    say(`${outcome} ${answer.words}`, answer.reveal);
     for (const control of form.elements) /** @type {HTMLInputElement} */ (control).disabled = true;
     form.dataset.ended = "yes";
   };
@@ -48,10 +50,10 @@ function ask(form, answer, tell) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     given = String(new FormData(form).get("answer") ?? "");
-    if (given === "") return say("Choose or type an answer first.", "");
+    if (given === "") return say(inWords("Choose or type an answer first."), "");
     tries += 1;
     if (isRight(answer, given)) return end(true);
-    if (tries === 1 && answer.hint) return say("Not yet. Try once more.", answer.hint);
+    if (tries === 1 && answer.hint) return say(inWords("Not yet. Try once more."), answer.hint);
     return end(false);
   });
   form.querySelector("[type=button]")?.addEventListener("click", () => end(false));

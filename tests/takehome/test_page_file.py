@@ -111,6 +111,7 @@ def test_hostile_text_stays_text(hostile: str) -> None:
             hostile,
             "choice",
             (hostile, "b"),
+            (hostile, "b"),
             hostile,
             0.0,
             hostile,
