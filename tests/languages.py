@@ -76,13 +76,18 @@ def renewed(path: Path, language: str, texts: list[str]) -> Catalog:
         header_comment=f"# The texts of gptviz in another language: {language}.",
         project="gptviz",
         version="1",
+        last_translator="the authors of gptviz",
+        language_team=language,
         creation_date=MOMENT,
         revision_date=MOMENT,
         fuzzy=False,
     )
     for text in texts:
         found = before.get(text)
-        catalogue.add(text, found.string if found else "", flags=found.flags if found else ())
+        flags = found.flags if found else ()
+        # a text with “95 % o…” is no format of Python's
+        added = catalogue.add(text, found.string if found else "", flags=flags)
+        added.flags.discard("python-format")
     return catalogue
 
 
