@@ -82,7 +82,7 @@ def test_what_ships_is_listed_with_its_source() -> None:
     assert all(f"| {name} |" in notice for name in required)
     # A file of another kind than these, such as a font or a text, is of others or may be taken for
     # it.
-    own = {".py", ".js", ".css", ".md", ".html", ".typed"}
+    own = {".py", ".js", ".css", ".md", ".html", ".po", ".mo", ".typed"}
     files = [
         file
         for file in (ROOT / "gptviz").rglob("*")
