@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: app help install quick test test-rest test-all test-browsers test-versions goldens check check-js browser dist screenshots site gallery soak \
+.PHONY: app help install quick test test-rest test-all test-browsers test-versions goldens check check-js browser dist screenshots site agents words gallery soak \
 	benchmark benchmark-long checkpoints clean
 
 app: install ## open the app in a browser
@@ -53,11 +53,12 @@ test-browsers: $(VENV)/installed-dev browser ## every page in Firefox and WebKit
 test-versions: $(VENV)/installed-dev ## the library's tests with the lowest and the highest versions that pyproject.toml allows
 	$(RUN) -m tests.versions
 
-check: $(VENV)/installed-dev check-js ## lint, format, types, and the size of each room: seconds
+check: $(VENV)/installed-dev check-js ## lint, format, types, the size of each room, what is untranslated: seconds
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(RUN) -m tests.nodes
+	$(RUN) -m tests.languages
 
 # The scripts of the views need no node to run: where it is missing they go unchecked.
 check-js:
@@ -81,6 +82,13 @@ screenshots: $(VENV)/installed-dev browser ## the pictures of README.md and docs
 # The address of what is published is the owner's: mkdocs.yml.
 site: $(VENV)/installed-dev ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(RUN) -m mkdocs build --quiet
+
+agents: $(VENV)/installed-dev ## llms.txt and skills/, for people who let an agent work: from commands, library and documents
+	PYTHONPATH=. $(RUN) docs/for_agents.py
+
+# IN=fr begins a language.
+words: $(VENV)/installed-dev ## bring the catalogues of translations up to date, and docs/terms.md
+	$(RUN) -m tests.languages update $(IN)
 
 gallery: install ## every lesson and page as a file, into gallery/; small pictures too where there is a Chromium or Chrome
 	$(RUN) -m gptviz gallery --out gallery

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 from gptviz.__main__ import parser
 from gptviz.ui.menu import PAGES
-from gptviz.ui.shell.around.glossary import MEANINGS
+from gptviz.ui.widgets.words import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 # Files beside the package, by the page that has them.
@@ -49,7 +49,7 @@ def beside(file: str) -> str:
     text = (ROOT / file).read_text(encoding="utf-8").replace("](docs/", "](")
     for name, other in BESIDE.items():
         text = text.replace(f"]({other})", f"]({name}.md)")
-    return re.sub(r"\[([^]]*)\]\(CITATION\.cff\)", r"`\1`", text)
+    return re.sub(r"\[([^]]*)\]\((CITATION\.cff|llms\.txt|skills/[^)]*)\)", r"`\1`", text)
 
 
 def reference(title: str, places: list[str]) -> str:

@@ -75,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz.pretrained",
         ),
     },
+    "gptviz.languages": {"gptviz.machine.hosting"},
     "gptviz.labelled_array": {"numpy"},
     "gptviz.interp": {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),
@@ -112,6 +113,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *(
             "gptviz.interp.trace",
             "gptviz.labelled_array",
+            "gptviz.languages",
             "gptviz.lessons",
             "gptviz.model",
             "gptviz.runs",
@@ -150,6 +152,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "markdown_it",
             "gptviz.settings",
             "gptviz.machine",
+            "gptviz.languages",
         ),
         *(
             "gptviz.streamlit_internals",
@@ -186,7 +189,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz.runs",
             "gptviz.interp",
         ),
-        *("gptviz.lessons", "gptviz.takehome", "gptviz.labelled_array"),
+        *("gptviz.languages", "gptviz.lessons", "gptviz.takehome", "gptviz.labelled_array"),
         "gptviz.ui.menu",  # the records of pages, which import nothing of the interface
     },
     "gptviz.__main__": {"gptviz", "gptviz.machine.terminal", "gptviz.commands"},

@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gptviz.__main__ import parser
 from hatch_build import for_index
@@ -81,7 +82,7 @@ def test_what_ships_is_listed_with_its_source() -> None:
     assert all(f"| {name} |" in notice for name in required)
     # A file of another kind than these, such as a font or a text, is of others or may be taken for
     # it.
-    own = {".py", ".js", ".css", ".md", ".html", ".typed"}
+    own = {".py", ".js", ".css", ".md", ".html", ".po", ".mo", ".typed"}
     files = [
         file
         for file in (ROOT / "gptviz").rglob("*")
@@ -149,3 +150,41 @@ def _rounded(answer: object) -> object:
         if isinstance(answer, dict)
         else answer
     )
+
+
+def test_what_an_agent_reads_is_what_commands_library_and_documents_say() -> None:
+    from docs import for_agents
+
+    for place, text in for_agents.written().items():
+        assert (ROOT / place).read_text(encoding="utf-8") == text, f"{place}: make agents"
+        links = re.findall(r"\]\(([^)#]+)\)", text)
+        assert len(links) > 8
+        assert all(((ROOT / place).parent / link).exists() for link in links)
+    assert for_agents.first_sentence("A, e.g. b.\nOr c.") == "A, e.g. b."
+    assert len(for_agents.methods()) > 60
+
+
+def test_the_paper_has_the_form_that_its_journal_asks_for_and_its_numbers_are_measured_ones() -> (
+    None
+):
+    front, text = (ROOT / "paper.md").read_text(encoding="utf-8").split("---\n", 2)[1:]
+    about = yaml.safe_load(front)
+    assert {"title", "tags", "authors", "affiliations", "date", "bibliography"} <= about.keys()
+    headings = re.findall(r"^# (.+)$", text, re.MULTILINE)
+    assert headings[:4] == [
+        "Summary",
+        "Statement of need",
+        "State of the field",
+        "Software design",
+    ]
+    assert headings[-1] == "References"
+    assert 750 <= len(text.split()) <= 1_000  # two pages
+    # Every source is cited, and every citation has its source.
+    sources = re.findall(r"^@\w+\{(\w+),", (ROOT / about["bibliography"]).read_text(), re.MULTILINE)
+    assert sorted(set(re.findall(r"@(\w+)", text))) == sorted(sources)
+    # The paragraph of measurements has no number that a benchmark does not have.
+    measured = text[text.index("Performance is measured") : text.index("# Research impact")]
+    benchmarks = "".join(file.read_text() for file in (ROOT / "benchmarks").glob("*.md"))
+    numbers = re.findall(r"(?<![\w-])\d[\d.,]*\d", measured)
+    assert len(numbers) > 10
+    assert [number for number in numbers if number not in benchmarks] == []

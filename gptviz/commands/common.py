@@ -166,19 +166,21 @@ def require_place(out: Path) -> None:
         )
 
 
-def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> CommandOutput:
+def write_whole(
+    out: Path, content: str | bytes, title: str, about: dict[str, Any]
+) -> CommandOutput:
     """Write a file; what was there stays until it is complete. Says where `title` is now; a
     UsageError if that fails.
     """
     from gptviz.machine.memory import in_bytes
 
-    content = text.encode("utf-8", "replace")
+    written = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     try:
         with in_place_of(out.absolute()) as temporary:
-            temporary.write_bytes(content)
+            temporary.write_bytes(written)
     except OSError as error:
         raise UsageError(
             f"{out} cannot be written ({reason_of(error)}): choose another place"
         ) from None
-    about |= {"path": str(out.absolute()), "bytes": len(content)}
-    return CommandOutput(about, [f"{title} is in {out} ({in_bytes(len(content))})"])
+    about |= {"path": str(out.absolute()), "bytes": len(written)}
+    return CommandOutput(about, [f"{title} is in {out} ({in_bytes(len(written))})"])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+
+from gptviz.machine.hosting import variable
 
 from . import lessons
 from .common import Parser, UsageError, one_line, require_place, write_whole
@@ -29,14 +32,25 @@ def _options(this: Parser) -> None:
     )
     this.add_argument(
         "--format",
-        choices=["zip", "transformers", "nanogpt", "gguf", "peft", "python", "html", "notebook"],
+        choices=[
+            "zip",
+            "transformers",
+            "nanogpt",
+            "gguf",
+            "peft",
+            "python",
+            "html",
+            "notebook",
+            "scorm",
+        ],
         help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub "
         "has them; nanogpt: a folder with "
         "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; peft: of a LoRA "
         "adapter the folder that PEFT "
         "opens; python: of a decoder a folder with one file to read, which needs only Python, and "
         "its weights; of a page, html: "
-        "one file that needs no server; notebook: its code for Jupyter; default: zip, of a page "
+        "one file that needs no server; notebook: its code for Jupyter; of a lesson, html "
+        "too, or scorm: a package of SCORM 1.2 for course sites such as Moodle; default: zip, of a page "
         "html, or as --out ends",
     )
     this.add_argument(
@@ -48,6 +62,12 @@ def _options(this: Parser) -> None:
     page = this.add_argument_group(
         "a page",
         "For example: export attention --model shakespeare --prompt ROMEO: --out page.html",
+    )
+    this.add_argument(
+        "--language",
+        metavar="LANG",
+        help="of a lesson or a page: the language of its texts, such as es or de, as far as it is "
+        "translated; default: that of GPTVIZ_LANGUAGE, or English",
     )
     page.add_argument("--model", metavar="NAME", help="the model that the page shows")
     page.add_argument("--prompt", metavar="TEXT", help="the prompt that it reads")
@@ -80,11 +100,17 @@ def export(options: argparse.Namespace) -> CommandOutput:
     """Write a model as one zip file, or as another program keeps models; or a page or a lesson of
     the app as one file.
     """
+    if options.language:
+        os.environ[variable("language")] = options.language
     if options.name.startswith(LESSON):
         name = options.name.removeprefix(LESSON)
-        if options.format not in (None, "html"):
-            raise UsageError(f"a lesson is written as html, not as {options.format}")
-        return lessons.export(name, options.out)
+        if options.format not in (None, "html", "scorm"):
+            raise UsageError(f"a lesson is written as html or scorm, not as {options.format}")
+        return lessons.export(name, options.out, for_course=options.format == "scorm")
+    if options.format == "scorm":
+        raise UsageError(
+            f"a package for course sites is of a lesson: export lesson:NAME, not {options.name}"
+        )
     from gptviz.machine.location import page_names
 
     is_named = options.out is not None and options.format is None and options.name in page_names()

@@ -59,26 +59,31 @@ def _open_model(name: str, step: int | None) -> LanguageModel:
     return gptviz.load(name, "cpu", step)
 
 
-def export(name: str, out: Path | None) -> CommandOutput:
-    """Write the lesson called `name` as one HTML file, by default here, by its name; what the
-    command prints of it.
+def export(name: str, out: Path | None, *, for_course: bool = False) -> CommandOutput:
+    """Write the lesson called `name` as one HTML file or, `for_course` sites, as a package of SCORM
+    1.2, by default here, by its name; what the command prints of it.
 
     Raises:
         UsageError: there is no such lesson, or it is in a file that is no lesson.
         ValueError: a page of it cannot be opened, or a value cannot be computed.
     """
+    from gptviz.languages import wanted
     from gptviz.lessons.library import library
     from gptviz.settings.known_names import name_known
+    from gptviz.takehome.course import scorm_package
     from gptviz.takehome.page_file import as_html
 
-    known = library()
+    known = library().in_language(wanted())
     if why := known.faults.get(f"{name}.md"):
         raise UsageError(why)
     if (lesson := known.lessons.get(name)) is None:
         raise UsageError(f"there is no lesson {name!r:.40}{name_known(name, known.lessons)}")
-    out = out or Path(f"{name}.html")
+    out = out or Path(f"{name}{'-scorm.zip' if for_course else '.html'}")
     require_place(out)
-    return write_whole(out, as_html(content_of(lesson)), f"The lesson {name}", {"lesson": name})
+    content = content_of(lesson)
+    html = as_html(content)
+    written = scorm_package(content, html) if for_course else html
+    return write_whole(out, written, f"The lesson {name}", {"lesson": name})
 
 
 def content_of(lesson: Lesson) -> PageContent:

@@ -58,7 +58,7 @@ class Answer:
             return ", ".join(
                 f"{name} {chosen}" for name, chosen in question.in_address(value).items()
             )
-        return f"“{value}”"
+        return f"“{question.label(value)}”"
 
 
 def answer_to(question: Question, functions: Functions) -> Answer:

@@ -99,6 +99,7 @@ class Question:
     #: an expression whose value is the right answer: the model computes it, no file has it
     answer: str
     options: tuple[str, ...] = ()  #: those of a choice
+    shown: tuple[str, ...] = ()  #: the options in the reader's language, in the same order
     within: float = 0.0  #: how far the answer to a "number" may be off
     unit: str = ""  #: that of a number
     #: for a "state", the names in the page's address that the click sets. The answer is their
@@ -111,6 +112,10 @@ class Question:
     reveal: str = ""
     #: the line of each of its settings in the file
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    def label(self, option: str) -> str:
+        """An option as the reader sees it."""
+        return dict(zip(self.options, self.shown, strict=False)).get(option, option)
 
     def answer_in(self, query: Mapping[str, str]) -> str | None:
         """The answer to a "state" that is in an address, or None if one of its names has no value
@@ -175,6 +180,10 @@ class Lesson:
     level: str = ""  #: one of `LEVELS`, or empty if its file does not say
     based_on: tuple[str, ...] = ()  #: its sources
     model: str = "shakespeare"  #: the model that it is about
+    language: str = "en"  #: that of its texts
+    missing: int = 0  #: how many of its texts its catalogue lacks: they are English
+    #: the lesson in other languages
+    translations: Mapping[str, Lesson] = field(default_factory=dict, compare=False, repr=False)
     #: whether it is about a decoder with parts of words as tokens that the reader opened, else
     #: about `model`
     any_decoder: bool = False

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gptviz.machine.files import home, kept_until_written
 
 from .lesson import FIRST_STEPS, Lesson, LessonError, read_lesson, shown_name
 from .pictures import with_pictures
+from .translation import catalogues, translated_lesson
 
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 FOLDER_SETTING = "GPTVIZ_LESSONS"
@@ -23,6 +25,23 @@ class Library:
 
     lessons: dict[str, Lesson]  #: by name
     faults: dict[str, str]  #: for each file that is no lesson, the reason
+
+    def in_language(self, languages: Sequence[str]) -> Library:
+        """The same lessons, each in the first of these languages that it is translated into;
+        English, in which all are written, ends the search.
+        """
+        lessons = {
+            name: next(
+                (
+                    one
+                    for language in languages
+                    if (one := {**lesson.translations, lesson.language: lesson}.get(language))
+                ),
+                lesson,
+            )
+            for name, lesson in self.lessons.items()
+        }
+        return replace(self, lessons=lessons)
 
     @property
     def path(self) -> tuple[Lesson, ...]:
@@ -65,6 +84,11 @@ def library(*folders: Path) -> Library:
 def _read_lesson(path: Path) -> Lesson | str:
     """The lesson in a file, or the reason why it is not one."""
     try:
-        return with_pictures(read_lesson(path), path.parent)
+        lesson = read_lesson(path)
+        translations = {
+            language: with_pictures(translated_lesson(lesson, language, translate), path.parent)
+            for language, translate in catalogues(path)
+        }
+        return replace(with_pictures(lesson, path.parent), translations=translations)
     except LessonError as error:
         return str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from gptviz.languages import translate
 from gptviz.runs import checkpoints
 
 from .lesson import Lesson
@@ -37,14 +38,13 @@ def stands_in(lesson: Lesson) -> str:
     """Sentences about a lesson that is about any decoder, on a machine where none was opened: which
     model it goes on with.
     """
-    about = (
+    said = translate(
         "This lesson is about a model that others trained, and no such model that reads pieces of "
-        "words is open here."
+        "words is open here. Until one is, it goes on with {model}, a small model that comes with "
+        "this program.",
+        lesson.language,
     )
-    return (
-        f"{about} Until one is, it goes on with {lesson.model}, a small model that comes with "
-        "this program."
-    )
+    return said.format(model=lesson.model)
 
 
 def _is_meant(folder: Path) -> bool:

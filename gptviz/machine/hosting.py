@@ -80,6 +80,13 @@ class Hosting:
         high=1e7,
     )
 
+    language: str | None = setting(
+        None,
+        "Language",
+        "The language of lessons, words and titles, such as es or de; default: that of the "
+        "visitor's browser.",
+    )
+
     def __post_init__(self) -> None:
         check_choices(self)
         check_numbers(self)

@@ -11,6 +11,9 @@ export function partOf(name) {
   return document.getElementById(name)?.textContent ?? shared?.[name] ?? "";
 }
 
+/** A text in the language of the page. @param {string} text @returns {string} */
+export const inWords = (text) => JSON.parse(partOf("words") || "{}")[text] ?? text;
+
 /** A function that shows payloads of the view called `name` in `host`. @param {HTMLElement} host @param {string} name @param {Send} send */
 export async function mounted(host, name, send) {
   const [script, style] = [`script-${name}`, `style-${name}`].map((part) => JSON.parse(partOf(part)));

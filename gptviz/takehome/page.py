@@ -102,9 +102,11 @@ class ControlValue:
 class AskedQuestion:
     """A question of a lesson: the reader answers it, and the answer is checked without a server."""
 
+    name: str  #: its name within the lesson
     ask: str  #: the question, as Markdown
     kind: str  #: of the answer, as in a lesson; a "state" of a page is only shown
     options: tuple[str, ...]  #: those of a choice
+    shown: tuple[str, ...]  #: the same in the reader's language
     value: str | float  #: the right answer
     within: float  #: how far a number may be off
     words: str  #: the right answer in words
@@ -135,6 +137,8 @@ class PageContent:
     source: str = ""  #: the sentence in its last line; by default the line names the page
     #: a sentence for each key of its address that the page does not accept
     rejected: Mapping[str, str] = field(default_factory=dict)
+    lesson: str = ""  #: the name of the lesson that it is, if it is one
+    language: str = "en"  #: that of its texts
 
     def pieces_of(self, kind: type) -> list[Any]:
         """Every piece of a kind, in order."""

@@ -1,7 +1,7 @@
 // Shows the views of a page that was taken home. There is no server: what is asked of one is answered by a sentence.
 
 import { noteSizes } from "../components/page_helpers/paper.js";
-import { bytesIn, mounted, partOf } from "./mounting.js";
+import { bytesIn, inWords, mounted, partOf } from "./mounting.js";
 
 // A file has no address that a view could read or write: it reads that of the page that it was on.
 const page = /** @type {Record<symbol, unknown>} */ (/** @type {unknown} */ (globalThis));
@@ -20,7 +20,7 @@ function explain(host) {
   if (said?.classList.contains("explained")) return;
   const line = Object.assign(document.createElement("p"), {
     className: "caption explained",
-    textContent: "This file has no model: what needs a new computation works in gptviz only.",
+    textContent: inWords("This file has no model: what needs a new computation works in gptviz only."),
   });
   line.setAttribute("role", "status");
   host.after(line);

@@ -20,6 +20,7 @@ from markdown_it import MarkdownIt
 from gptviz._version import __version__
 from gptviz.components import kit
 from gptviz.components.kit import modules
+from gptviz.languages import ENGLISH, direction, translate
 from gptviz.machine.location import FOLDER
 
 from .page import (
@@ -41,6 +42,8 @@ from .page import (
 HERE = Path(__file__).parent
 OwnPrompt = Callable[[str, Mapping[str, str]], str]
 MOST_ROWS = 2_000
+# What the scripts of a file say to its reader.
+SAID = re.compile(r'\binWords\("([^"]+)"\)')
 # Streamlit adds to Markdown: icons, colours, and equations between dollar signs.
 _ICON = re.compile(r":material/\w+:")
 _COLOUR = re.compile(r":(?:\w+-background|\w+-badge|small|\w+)\[([^\]]*)\]")
@@ -59,18 +62,25 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
         own: the address of a page for the reader's own prompt, by the name of a page and its query;
             "" where there is none.
     """
-    writer = _Writer(shared, own)
+    writer = _Writer(shared, own, page.language)
+    say = writer.say
+    writer.has_questions = bool(page.lesson)  # a course site is told of a lesson without any too
     of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
     if page.source:
-        by = f"{page.source} Written by gptviz {__version__}"
+        written = say("Written by gptviz {version}.").format(version=__version__)
+        by = f"{page.source} {written}"
     else:
-        by = f"Page “{page.name}” of gptviz {__version__}{of}"
+        by = f"Page “{page.name}” of gptviz {__version__}{of}."
+    computed = say("Every number was computed by the model named.")
     return fill_template(
         HERE / "page.html",
         address=escape(urlencode(page.query)),
+        lesson=escape(page.lesson),
         title=escape(f"{page.title} · gptviz"),
         body=writer.write_page(page),
-        made=escape(f"{by}. Every number was computed by the model named."),
+        made=escape(f"{by} {computed}"),
+        language=escape(page.language),
+        direction=direction(page.language),
         scripts=writer.scripts(),
         beside="'self' file:" if shared else "",
     )
@@ -150,7 +160,8 @@ def _variables(scheme: str) -> str:
 class _Writer:
     """Writes pieces as HTML, and remembers which scripts they need."""
 
-    def __init__(self, shared: str, own: OwnPrompt | None) -> None:
+    def __init__(self, shared: str, own: OwnPrompt | None, language: str) -> None:
+        self.language = language
         self.shared = shared
         self.own = own
         self.data: dict[str, str] = {}
@@ -160,6 +171,10 @@ class _Writer:
         self._lower = 0
         self._number = count()
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+    def say(self, text: str) -> str:
+        """A text of the frame in the language of the file."""
+        return translate(text, self.language)
 
     def write_piece(self, piece: PagePiece) -> str:
         """A piece as HTML."""
@@ -188,7 +203,8 @@ class _Writer:
         else:
             address = ""
         if address:
-            link = [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>']
+            label = escape(self.say("The same with your own prompt"))
+            link = [f'<p><a href="{escape(address)}">{label}</a></p>']
         else:
             link = []
         return "\n".join([*(self.write_piece(piece) for piece in page.pieces), *link])
@@ -204,8 +220,9 @@ class _Writer:
         self._lower += 2
         inside = self.write_page(page)
         self._lower -= 2
+        language = "" if self.language == ENGLISH else f' lang="{ENGLISH}" dir="ltr"'
         return (
-            '<section class="page" '
+            f'<section class="page"{language} '
             f'data-address="{escape(urlencode(page.query))}">{inside}</section>'
         )
 
@@ -217,19 +234,26 @@ class _Writer:
 
     def _question(self, asked: AskedQuestion) -> str:
         self.has_questions = True
-        question = f'<div class="text">{self._render_markdown(f"**Question.** {asked.ask}")}</div>'
+        begins = self.say("Question.")
+        text = self._render_markdown(f"**{begins}** {asked.ask}")
+        question = f'<div class="text">{text}</div>'
         options = "".join(
             f'<label><input type="radio" name="answer" value="{escape(option)}"> '
-            f"{escape(option)}</label>"
-            for option in asked.options
+            f"{escape(shown)}</label>"
+            for option, shown in zip(asked.options, asked.shown, strict=True)
         )
-        typed = '<input name="answer" autocomplete="off" aria-label="Your answer">'
+        label = escape(self.say("Your answer"))
+        checks = escape(self.say("Check"))
+        shows = escape(self.say("Show the answer"))
+        typed = f'<input name="answer" autocomplete="off" aria-label="{label}">'
         if asked.kind == "state":
             check = ""
         else:
-            check = f"{options or typed}<button>Check</button>"
+            check = f"{options or typed}<button>{checks}</button>"
         hidden = {
+            "name": asked.name,
             "kind": asked.kind,
+            "options": asked.options,
             "value": asked.value,
             "within": asked.within,
             "words": asked.words,
@@ -241,7 +265,7 @@ class _Writer:
         packed = base64.b64encode(json.dumps(hidden).encode()).decode()
         return (
             f'<form class="question" data-answer="{packed}">{question}{check}'
-            '<button type="button">Show the answer</button><div role="status"></div></form>'
+            f'<button type="button">{shows}</button><div role="status"></div></form>'
         )
 
     def _text(self, text: MarkdownText) -> str:
@@ -287,7 +311,8 @@ class _Writer:
         shown = table.frame.head(MOST_ROWS)
         more = len(table.frame) - len(shown)
         if more:
-            left = f'<p class="caption">{more:,} more rows are not in this file.</p>'
+            said = self.say("{more} more rows are not in this file.").format(more=f"{more:,}")
+            left = f'<p class="caption">{said}</p>'
         else:
             left = ""
         return f'<div class="table">{shown.to_html(escape=True, border=0)}</div>{left}'
@@ -314,6 +339,10 @@ class _Writer:
             )
         own = {"page_file.js": bool(self.data), "questions.js": self.has_questions}
         files = [modules.join_modules(HERE / name) for name, is_needed in own.items() if is_needed]
+        if self.language != ENGLISH:
+            said = {text: self.say(text) for file in files for text in SAID.findall(file)}
+            packed = escape_data(json.dumps(said))
+            parts.append(f'<script type="application/json" id="words">{packed}</script>')
         parts += [f'<script type="module">{content}</script>' for content in files]
         return "\n".join(parts)
 

@@ -15,7 +15,8 @@ import pytest
 from gptviz.components import kit
 from gptviz.ui.menu import PAGES
 from gptviz.ui.page import MODEL_ON_TOP, Keys, Page
-from gptviz.ui.shell.around import glossary, tour
+from gptviz.ui.shell.around import tour
+from gptviz.ui.widgets.words import MEANINGS
 from tests.app.opening import ROOT, opened
 
 
@@ -97,7 +98,7 @@ def test_keys_are_written_as_on_a_keyboard() -> None:
 
 
 def test_every_page_has_words_that_are_explained_and_no_explanation_is_left_over() -> None:
-    assert {word for page in PAGES.values() for word in page.words} == set(glossary.MEANINGS)
+    assert {word for page in PAGES.values() for word in page.words} == set(MEANINGS)
     for page in PAGES.values():
         assert page.words, page.name
         assert len(page.words) == len(set(page.words)), page.name
@@ -109,5 +110,5 @@ def test_tour_and_words_stand_on_the_page() -> None:
         "a row for each layer" in text.value and "**↑**" in text.value for text in at.markdown
     )
     assert any("Key **/**" in text.value for text in at.markdown), "of the search"
-    word, meaning = next((word, glossary.MEANINGS[word]) for word in PAGES["lens"].words)
+    word, meaning = next((word, MEANINGS[word]) for word in PAGES["lens"].words)
     assert any(f"**{word}**: {meaning}" in text.value for text in at.markdown)

@@ -415,6 +415,21 @@ def test_a_picture_is_made_of_what_is_on_the_screen(
 
 
 @pytest.mark.parametrize("name", [name for name, view in VIEWS.items() if view.has_picture])
+def test_it_fills_the_screen_alone_and_gives_it_back(
+    seen: Callable[..., Mounted], name: str
+) -> None:
+    page = seen(name, SHORT).page
+    where = page.locator(VIEWS[name].tools)
+    root = page.locator(".root")
+    tool(page, "Full screen", where).click()
+    expect(root).to_have_js_property("offsetWidth", page.evaluate("innerWidth"))
+    assert root.evaluate("(root) => root.matches(':fullscreen')")
+    assert root.evaluate("(root) => root.scrollWidth <= root.clientWidth")
+    tool(page, "Full screen", where).click()
+    page.wait_for_function("document.fullscreenElement === null")
+
+
+@pytest.mark.parametrize("name", [name for name, view in VIEWS.items() if view.has_picture])
 def test_two_pictures_can_stand_in_one_document(
     seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
 ) -> None:

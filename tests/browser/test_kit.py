@@ -177,11 +177,11 @@ def test_the_menu_is_walked_by_keys_and_shut_by_escape_or_a_press_beside_it_and_
     button = page.locator(MENU)
     menu = page.get_by_role("menu")
     items = page.get_by_role("menuitem")
-    assert button.get_attribute("aria-label") == "More: Numbers, Code, PNG, SVG"
+    assert button.get_attribute("aria-label") == "More: Numbers, Code, PNG, SVG, Full screen"
     expect(button).to_have_attribute("aria-expanded", "false")
     button.press("Enter")
     expect(button).to_have_attribute("aria-expanded", "true")
-    for key, at in (("ArrowDown", 1), ("End", 3), ("ArrowDown", 0), ("ArrowUp", 3), ("Home", 0)):
+    for key, at in (("ArrowDown", 1), ("End", 4), ("ArrowDown", 0), ("ArrowUp", 4), ("Home", 0)):
         page.keyboard.press(key)
         expect(items.nth(at)).to_be_focused()
     for item in items.all():

@@ -328,7 +328,7 @@ def test_by_the_keyboard_alone_boxes_blocks_and_tensors_are_opened_and_guesses_t
     view.answer()
     q = gptviz.load("shakespeare").trace(PROMPT)["blocks.4.attention.q"]
     np.testing.assert_allclose(cells(page), q[0, 1, 12:, :12].numpy(), atol=1e-6)
-    for region in ("Numbers of q", "button More: Numbers, Code, PNG, SVG", "Source"):
+    for region in ("Numbers of q", "button More: Numbers, Code, PNG, SVG, Full screen", "Source"):
         tab_to(page, region)
     check_tools(page)  # those of the map
     tab_to(page, "button Close")

@@ -17,7 +17,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 import gptviz
 from gptviz.__main__ import main
 from gptviz.generate.sampling import Sampling
+from gptviz.lessons.lesson import parse_lesson
+from gptviz.lessons.translation import translated_lesson
 from gptviz.runs.sharing import unpack
+from gptviz.takehome.lesson_file import lesson_content
 from gptviz.takehome.page import Code, ControlValue, PageContent, PlainText, read_page
 from gptviz.takehome.page_file import as_html
 from tests.browser.contrast import LEAST
@@ -462,3 +465,49 @@ def test_what_is_typed_or_dropped_is_never_markup(
     expect(page.get_by_text(f"“{HOSTILE[0]}” is no name for a file")).to_be_visible()
     assert page.locator("main img").count() == 0
     assert page.title() == "Try it · gptviz"
+
+
+def test_a_lesson_in_hebrew_runs_from_right_to_left_and_its_pages_do_not(
+    without_network: Callable[[int, int], Page], tmp_path: Path
+) -> None:
+    words = {
+        "A title": "כותרת השיעור",
+        "The first": "הצעד הראשון",
+        "The prompt is “O Romeo”.": "הפרומפט הוא “O Romeo”.",
+        "How many?": "כמה?",
+    }
+    text = (
+        "---\ntitle: A title\nabout: A sentence.\n---\n## The first\n\n"
+        "The prompt is “O Romeo”.\n\n```page\nopen: attention\n```\n\n"
+        "```question\nask: How many?\nkind: number\nanswer: '3'\n```\n"
+    )
+    lesson = translated_lesson(parse_lesson(text, "own"), "he", lambda line: words.get(line, ""))
+    inside = PageContent("attention", {}, (PlainText("Every token reads."),))
+    file = tmp_path / "lesson.html"
+    file.write_text(as_html(lesson_content(lesson, {}, lambda name, query: inside)), "utf-8")
+    for width, height in ((1280, 800), (390, 844)):
+        page = without_network(width, height)
+        page.goto(file.as_uri())
+        assert page.evaluate("document.documentElement.lang") == "he"
+        directions = {
+            name: page.locator(name).first.evaluate("(one) => getComputedStyle(one).direction")
+            for name in ("h1", "h2", "form.question", "section.page")
+        }
+        assert directions == {
+            "h1": "rtl",
+            "h2": "rtl",
+            "form.question": "rtl",
+            "section.page": "ltr",
+        }
+        # The letters begin at the right edge, and nothing is wider than the window.
+        edges = page.locator("h1").evaluate(
+            """(one) => {
+                const range = document.createRange();
+                range.selectNodeContents(one);
+                return [range.getBoundingClientRect().right, one.getBoundingClientRect().right];
+            }"""
+        )
+        assert edges[0] == pytest.approx(edges[1], abs=2)
+        assert page.evaluate(
+            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )

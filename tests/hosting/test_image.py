@@ -5,6 +5,7 @@ where docker is.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -106,6 +107,21 @@ def test_the_settings_that_compose_gives_are_settings_of_the_server(
     assert hosting().read_only
 
 
+def test_a_space_of_a_hub_starts_the_image_at_its_port_as_its_user_and_read_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    front = yaml.safe_load((HOSTING / "space.md").read_text("utf-8").split("---\n")[1])
+    image = (HOSTING / "Dockerfile").read_text()
+    assert front["sdk"] == "docker"
+    assert f"EXPOSE {front['app_port']}\n" in image
+    assert "\nUSER 1000\n" in image  # what the hub's documentation of Docker Spaces asks for
+    given = re.findall(r"\b(GPTVIZ_READ_ONLY)=(\S+)$", image, re.MULTILINE)
+    assert len(given) == 2  # one in the comment, which allows all
+    for (name, value), reads_only in zip(given, (False, True), strict=True):
+        monkeypatch.setenv(name, value)
+        assert hosting().read_only == reads_only
+
+
 @pytest.mark.full
 @pytest.mark.skipif(not docker_works(), reason="there is no docker here")
 def test_the_image_is_built_and_answers_with_a_read_only_root_and_two_places_to_write() -> None:
@@ -137,7 +153,7 @@ def test_the_image_is_built_and_answers_with_a_read_only_root_and_two_places_to_
             ["docker", "port", container, "8501"], check=True, capture_output=True, text=True
         ).stdout
         wait_until(lambda: is_healthy(os.environ | {"PORT": published.strip().rpartition(":")[2]}))
-        assert inside("id -u") == "10001"
+        assert inside("id -u") == "1000"
         tries = (
             "for place in /opt /opt/gptviz / /etc /data /tmp; do touch $place/written 2>/dev/null "
             "&& echo $place; done; true"

@@ -7,9 +7,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+import zipfile
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,6 +19,7 @@ import gptviz
 from gptviz.__main__ import main
 from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question, parse_lesson
 from gptviz.lessons.library import own_folder
+from gptviz.takehome.course import PACKAGING, SCORM, scorm_package
 from gptviz.takehome.lesson_file import lesson_content
 from gptviz.takehome.page import AskedQuestion, Heading, PageContent, PieceGroup, PlainText
 from gptviz.takehome.page_file import as_html
@@ -139,3 +142,42 @@ def test_the_command_writes_one_file_that_loads_nothing(
         assert said in error(capsys, "lessons", "export", name, "--out", tmp_path / "x.html")
     assert main(["lessons", "export"]) == 2
     assert not (tmp_path / "x.html").exists()
+
+
+def test_the_package_for_course_sites_has_the_very_file_and_a_manifest_that_names_it(
+    home: Path, tmp_path: Path, capsys: Capture
+):
+    own_folder().mkdir()
+    text = LESSON.replace("title: A title", 'title: "A <b>title</b> & \\x07more"')
+    (own_folder() / "own.md").write_text(text.replace("open: positions", "open: home"), "utf-8")
+    out = tmp_path / "lesson.zip"
+    said = answered(capsys, "export", "lesson:own", "--format", "scorm", "--out", out)
+    assert said == {"lesson": "own", "path": str(out), "bytes": out.stat().st_size}
+    with zipfile.ZipFile(out) as archive:
+        assert archive.namelist() == ["imsmanifest.xml", "index.html"]
+        manifest = ElementTree.fromstring(archive.read("imsmanifest.xml"))
+        html = archive.read("index.html").decode("utf-8")
+    assert 'data-lesson="own"' in html
+    assert "<p>It has " in html
+    names = {"": PACKAGING}
+    resource = manifest.find("resources/resource", names)
+    item = manifest.find("organizations/organization/item", names)
+    assert resource is not None
+    assert item is not None
+    assert resource.get(f"{{{SCORM}}}scormtype") == "sco"
+    assert item.get("identifierref") == resource.get("identifier")
+    assert resource.get("href") == "index.html"
+    assert item.findtext("title", "", names) == "A <b>title</b> & more"
+    organizations = manifest.find("organizations", names)
+    assert organizations is not None
+    assert organizations.get("default") == organizations[0].get("identifier")
+    assert manifest.findtext("metadata/schemaversion", "", names) == "1.2"
+    for name, form in (("lesson:own", "gguf"), ("shakespeare", "scorm")):
+        why = error(capsys, "export", name, "--format", form, "--out", tmp_path / "x.zip")
+        assert form in why or "lesson:NAME" in why
+    assert not (tmp_path / "x.zip").exists()
+
+
+def test_the_same_lesson_gives_the_same_package():
+    content = lesson_content(parse_lesson(LESSON, "own"), {"parameters": lambda: 1}, blank)
+    assert scorm_package(content, "file") == scorm_package(content, "file")

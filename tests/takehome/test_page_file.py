@@ -106,7 +106,18 @@ def test_hostile_text_stays_text(hostile: str) -> None:
         ControlValue(hostile, hostile),
         Figure(json.dumps({"data": [], "layout": {"title": hostile}}), hostile),
         PieceGroup((PlainText(hostile),), "folded", hostile),
-        AskedQuestion(hostile, "choice", (hostile, "b"), hostile, 0.0, hostile, hostile, hostile),
+        AskedQuestion(
+            "step-1-question-1",
+            hostile,
+            "choice",
+            (hostile, "b"),
+            (hostile, "b"),
+            hostile,
+            0.0,
+            hostile,
+            hostile,
+            hostile,
+        ),
     )
     content = as_html(PageContent("x", {"prompt": hostile}, pieces))
     shown = re.sub(r"<script>.*?</script>", "", content, flags=re.DOTALL)  # plotly

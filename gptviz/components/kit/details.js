@@ -113,7 +113,18 @@ export function tools(root, { name, numbers, code, picture, file }) {
     const write = () => save(new Blob([JSON.stringify(file(), null, 1)], { type: "application/json" }), `${name}.json`);
     items.push(button("Save", write, { title: "All that is shown, as a JSON file that this page opens again" }));
   }
+  // A phone and a frame of another site may not allow it.
+  if (document.fullscreenEnabled)
+    items.push(
+      button("Full screen", () => fillScreen(root), { title: "The view alone on the whole screen; Escape brings the page back" }),
+    );
   return more(items);
+}
+
+/** Show a view on the whole screen, or on the page again. @param {HTMLElement} root */
+function fillScreen(root) {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else root.requestFullscreen().catch(() => announce(root, "This browser does not allow it"));
 }
 
 /**

@@ -15,6 +15,7 @@ import streamlit as st
 from gptviz import streamlit_internals
 from gptviz.components import kit
 from gptviz.components.page_helpers import page_helpers
+from gptviz.languages import translate
 from gptviz.machine import hosting
 from gptviz.machine.memory import release_memory
 from gptviz.model import devices
@@ -28,7 +29,7 @@ from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 
-from .around import glossary, lesson, present, search, server_log, tour
+from .around import glossary, language, lesson, present, search, server_log, tour
 from .around.share import share
 from .subject import edits, kinds, prompts, scrubber
 
@@ -61,9 +62,10 @@ SHARED = (
     edits.TEXT,
     *lesson.KEYS,
     present.PRESENT,
+    language.LANGUAGE,
 )
 # Those that say nothing about a model.
-ABOUT_NO_MODEL = ("device", "precision", *lesson.KEYS, present.PRESENT)
+ABOUT_NO_MODEL = ("device", "precision", *lesson.KEYS, present.PRESENT, language.LANGUAGE)
 hosting.guests_are(streamlit_internals.is_guest)
 # Set once any page has shown its heading: what takes the processor longer may follow.
 begun = Event()
@@ -112,7 +114,7 @@ def open_page(page: Page) -> None:
     closed: int | Literal["collapsed"] = "collapsed" if present.is_presenting() else MENU_WIDTH
     side_bar: int | Literal["expanded", "collapsed"] = "expanded" if lesson.is_asked() else closed
     st.set_page_config(
-        page_title=f"{page.title} · gptviz",
+        page_title=f"{translate(page.title)} · gptviz",
         page_icon="🔎",
         layout="wide",
         initial_sidebar_state=side_bar,
@@ -145,6 +147,7 @@ def open_page(page: Page) -> None:
     }
     st.html(f"<style>{kit.page_style(**look)}</style>")
     present.listen()
+    language.listen()
     with st.sidebar:
         st.markdown("## gptviz")
         has_lesson = lesson.panel()
@@ -170,10 +173,8 @@ def open_page(page: Page) -> None:
 
 
 def _text_for(text: str | Mapping[Kind, str], kind: Kind) -> str:
-    """The text about models of this kind."""
-    if isinstance(text, str):
-        return text
-    return text[kind]
+    """The text about models of this kind, in the reader's language."""
+    return translate(text if isinstance(text, str) else text[kind])
 
 
 def _follow_history() -> None:
@@ -217,7 +218,7 @@ def _menu() -> None:
                     query = state
                 else:
                     query = {"model": default_model(entry)} | state
-                link(entry, description=entry.sentence, query=query)
+                link(entry, description=translate(entry.sentence), query=query)
 
 
 def _open_linked_model() -> None:
@@ -267,7 +268,9 @@ def shared_state() -> dict[str, str]:
         del state["device"]
     if "step" in state and not scrubber.has_step(model_on_screen(), state["step"]):
         del state["step"]
-    return {"model": model_on_screen()} | state | lesson.state() | present.state()
+    return (
+        {"model": model_on_screen()} | state | lesson.state() | present.state() | language.state()
+    )
 
 
 def carried_state() -> dict[str, str]:
@@ -305,5 +308,9 @@ def link(
     if state.get("model") == DEFAULT_MODEL == model_on_screen() and not page.opens_on:
         del state["model"]
     st.page_link(
-        page.path, label=label or page.title, icon=page.icon, help=description, query_params=state
+        page.path,
+        label=label or translate(page.title),
+        icon=page.icon,
+        help=description,
+        query_params=state,
     )

@@ -6,7 +6,7 @@ import re
 
 import streamlit as st
 
-from .words import MEANINGS, words_in
+from .words import explain_word, words_in
 
 
 def escape_markdown(text: str) -> str:
@@ -33,6 +33,6 @@ def say_answer(sentence: str, then: str = "", *, help: str | None = None) -> Non
     what there is to say `then`. The words of the field in both are explained beside it, after
     `help`.
     """
-    explained = [f"**{word}**: {MEANINGS[word]}" for word in words_in(f"{sentence} {then}")]
+    explained = [explain_word(word) for word in words_in(f"{sentence} {then}")]
     about = "\n\n".join([*([help] if help else []), *explained])
     st.markdown(f"**{sentence}** {then}".rstrip(), help=about or None)

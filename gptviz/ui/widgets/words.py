@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gptviz.languages import translate
+
 MEANINGS = {
     "token": (
         "A piece of text that the model reads or writes as one: depending on the model a letter, "
@@ -175,6 +177,12 @@ MEANINGS = {
     "neuron": "One number in the middle of an MLP: it is active or not, and writes one vector of "
     "its own.",
 }
+
+
+def explain_word(word: str) -> str:
+    """A word, its name in the reader's language, and its meaning, as Markdown."""
+    other = translate(word)
+    return f"**{word}**{'' if other == word else f' ({other})'}: {translate(MEANINGS[word])}"
 
 
 def words_in(sentence: str) -> list[str]:

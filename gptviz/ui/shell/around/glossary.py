@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.ui.page import Page
-from gptviz.ui.widgets.words import MEANINGS
+from gptviz.ui.widgets.words import explain_word
 
 
 def words_button(page: Page) -> None:
@@ -13,4 +13,4 @@ def words_button(page: Page) -> None:
     with st.popover(
         "Words", type="tertiary", help="The words of the field on this page, explained."
     ):
-        st.markdown("\n".join(f"- **{word}**: {MEANINGS[word]}" for word in page.words))
+        st.markdown("\n".join(f"- {explain_word(word)}" for word in page.words))

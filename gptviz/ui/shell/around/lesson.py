@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from gptviz.components.address_button import address_button
+from gptviz.languages import translate, wanted
 from gptviz.lessons import votes
 from gptviz.lessons.answering import Answer, answer_to, fill_text
 from gptviz.lessons.checking import with_model
@@ -25,6 +26,7 @@ from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open, stands_in
+from gptviz.lessons.translation import LATE
 from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
@@ -144,13 +146,15 @@ def address_of(page: str, query: Mapping[str, str] | None = None) -> str:
 
 
 def lessons() -> Library:
-    """All lessons, read again every few seconds: a teacher soon sees a change to a file."""
-    return _lessons(period(5))
+    """All lessons in the reader's language, read again every few seconds: a teacher soon sees a
+    change to a file.
+    """
+    return _lessons(period(5), tuple(wanted()))
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _lessons(this_period: int) -> Library:
-    known = library()
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _lessons(this_period: int, languages: tuple[str, ...]) -> Library:
+    known = library().in_language(languages)
     return replace(
         known, lessons={name: about_what_is_open(lesson) for name, lesson in known.lessons.items()}
     )
@@ -227,6 +231,8 @@ def panel() -> bool:
                 f'href="{escape(there + _presented_values())}">{escape(OPEN_MODEL.title)} '
                 f"first</a>. {escape(stands_in(open_lesson.lesson))}</p>"
             )
+        if says_late := late(open_lesson.lesson):
+            st.caption(says_late)
         st.markdown(f"### {escape_markdown(step.title)}")
         about = _key(open_lesson.lesson)
         if not (present.is_view_only() and step.questions):
@@ -250,6 +256,13 @@ def panel() -> bool:
         )
         _ways(open_lesson)
     return True
+
+
+def late(lesson: Lesson) -> str:
+    """That a translation lags behind its lesson, in its language; empty where it does not."""
+    if not lesson.missing:
+        return ""
+    return translate(LATE, lesson.language)
 
 
 def _say_end(open_lesson: OpenLesson) -> None:
@@ -432,6 +445,7 @@ def _given_answer(question: Question, key: str) -> str | float | None:
             "Your answer",
             question.options,
             index=None,
+            format_func=question.label,
             key=f"answer {key}",
             label_visibility="collapsed",
         )

@@ -13,6 +13,7 @@ import streamlit as st
 from gptviz.commands import COMMANDS
 from gptviz.components.kit import PayloadPart
 from gptviz.components.search import index, payload, search
+from gptviz.languages import translate, wanted
 from gptviz.lessons.checking import with_model
 from gptviz.runs import checkpoints
 from gptviz.streamlit_internals import period
@@ -45,16 +46,16 @@ def entries() -> Iterator[Entry]:
         explained = chain.from_iterable(page.about.values())
         yield Entry(
             "Page",
-            page.title,
-            page.sentence,
+            translate(page.title),
+            translate(page.sentence),
             address_of(page.name),
-            " ".join([*page.words, *explained]),
+            " ".join([page.title, *page.words, *explained]),
         )
         if (own := page.opens_on) in models:
             yield Entry(
                 "Page",
-                f"{page.title} on {own}",
-                page.sentence,
+                f"{translate(page.title)} on {own}",
+                translate(page.sentence),
                 address_of(page.name, {"model": own}),
             )
     # The lessons by their numbers and titles, then their steps.
@@ -76,7 +77,7 @@ def entries() -> Iterator[Entry]:
         yield Entry(
             "Word",
             word,
-            meaning,
+            translate(meaning),
             address_of(next(page.name for page in PAGES.values() if word in page.words)),
         )
     for name, folder in models.items():
@@ -109,13 +110,12 @@ def entries() -> Iterator[Entry]:
 
 # All visitors share it: a new model is found at once, and what a card or a lesson says after a
 # while.
-@st.cache_resource(max_entries=2, show_spinner=False)
-def _index(models: tuple[str, ...], this_period: int) -> PayloadPart:
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _index(models: tuple[str, ...], languages: tuple[str, ...], this_period: int) -> PayloadPart:
     return index(list(entries()))
 
 
 def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:
     """The button that opens the search; see `components.search.payload`."""
-    search(
-        key="search", data=payload(_index(tuple(checkpoints.folders()), period(30)), state, around)
-    )
+    found = _index(tuple(checkpoints.folders()), tuple(wanted()), period(30))
+    search(key="search", data=payload(found, state, around))

@@ -19,7 +19,8 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from gptviz.machine.hosting import carry_rights, environment
+from gptviz.languages import wanted
+from gptviz.machine.hosting import carry_rights, environment, variable
 from gptviz.machine.lines import lines_of
 from gptviz.runs import checkpoints, names
 
@@ -54,7 +55,7 @@ def take_home(page: str, decoder: str | None) -> None:
         for ending, (label, icon, kind) in FORMS.items():
             st.download_button(
                 label,
-                carry_rights(partial(written_file, page, query, ending)),
+                carry_rights(partial(written_file, page, query, ending, _language())),
                 f"{page}.{ending}",
                 kind,
                 icon=icon,
@@ -75,7 +76,7 @@ def take_lesson_home(name: str, *, key: str) -> None:
         "server. It takes a minute or so to write. If it fails, others may be writing theirs: try "
         "again a little later."
     )
-    write = carry_rights(partial(written_file, f"lesson:{name}", {}, "html"))
+    write = carry_rights(partial(written_file, f"lesson:{name}", {}, "html", _language()))
     look: dict[str, Any] = {
         "icon": ":material/download:",
         "type": "tertiary",
@@ -120,7 +121,12 @@ def written_model(name: str) -> bytes:
         ).read_bytes()
 
 
-def written_file(what: str, query: Mapping[str, str], ending: str) -> bytes:
+def _language() -> str:
+    """What the reader asks for first; the process that writes a file cannot ask the browser."""
+    return next(iter(wanted()), "")
+
+
+def written_file(what: str, query: Mapping[str, str], ending: str, language: str = "") -> bytes:
     """The file of a page or, as `lesson:NAME`, of a lesson. A separate process writes it: there a
     page runs from its beginning.
 
@@ -132,12 +138,13 @@ def written_file(what: str, query: Mapping[str, str], ending: str) -> bytes:
         out = Path(folder) / f"taken.{ending}"
         # The state goes through stdin: an address may be too long for a command line, which other
         # users could also read.
-        _export([what, "--state", "-", "--out", str(out)], json.dumps(dict(query)))
+        _export([what, "--state", "-", "--out", str(out)], json.dumps(dict(query)), language)
         return out.read_bytes()
 
 
-def _export(options: list[str], said: str) -> None:
-    """Run the command `export` with these options, and with `said` on its standard input.
+def _export(options: list[str], said: str, language: str = "") -> None:
+    """Run the command `export` with these options, and with `said` on its standard input, in the
+    reader's language.
 
     Raises:
         RuntimeError: it failed or took too long.
@@ -147,7 +154,7 @@ def _export(options: list[str], said: str) -> None:
         ended = subprocess.run(
             command,
             input=said,
-            env=environment(),
+            env=environment() | ({variable("language"): language} if language else {}),
             capture_output=True,
             text=True,
             timeout=PATIENCE,
