@@ -40,12 +40,12 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
-    "gptviz/ui/pages": 117_500,
+    "gptviz/ui/pages": 118_000,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 18_000,
-    "gptviz/ui/views": 24_200,
+    "gptviz/ui/views": 24_500,
     "gptviz/ui/widgets": 8_600,
-    "tests": 641_000,
+    "tests": 648_000,
     SCRIPTS: 19_100,
 }
 
