@@ -5,9 +5,11 @@ text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from textwrap import indent
 
 from gptviz.lessons.answering import Functions, answer_to, fill_text
 from gptviz.lessons.checking import with_model
+from gptviz.lessons.guessing import written_text
 from gptviz.lessons.lesson import Lesson, LessonStep
 from gptviz.lessons.real_model import stands_in
 
@@ -68,6 +70,11 @@ def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
             words = f"{answer.in_words} (an answer within {within:g} counts as right)"
         else:
             words = answer.in_words
-        yield AskedQuestion(
-            ask, question.kind, question.options, answer.value, within, words, hint, reveal
-        )
+        kind = question.kind
+        value = answer.value
+        if kind == "guess":
+            # a file has no class: the token is typed
+            kind = "token"
+            value = written_text(str(value))
+            ask = f"{ask}\n\n{indent(f'{question.prompt}▁', '    ')}"
+        yield AskedQuestion(ask, kind, question.options, value, within, words, hint, reveal)

@@ -1,0 +1,165 @@
+"""A class guesses the next token: what is typed as a token of the model, and the guesses of the
+class beside the probabilities of the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from gptviz.text import Tokenizer
+from gptviz.text.visible_form import unique_names
+
+from .votes import LONGEST
+
+# The most tokens that a search offers; a vocabulary that has no more than `FEW` is offered whole.
+MOST_FOUND = 10
+FEW = 100
+# The most tokens that a result shows, beside the one that was right.
+MOST_SHOWN = 8
+
+
+def written_text(typed: str) -> str:
+    """A text as it is typed, with ␣ for a space and ⏎ for a line break."""
+    return typed.replace("␣", " ").replace("⏎", "\n")
+
+
+@dataclass(frozen=True)
+class GuessableTokens:
+    """The vocabulary of a model, in which a class looks for its guesses."""
+
+    tokenizer: Tokenizer
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The name of each token; no two have the same."""
+        return unique_names(self.tokenizer.labels())
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """The tokens that can be guessed, by their names: those that stand for a text."""
+        unused = set(self.tokenizer.unused_ids)
+        return {
+            name: i
+            for i, name in enumerate(self.names)
+            if len(name) <= LONGEST and i not in unused and not self.tokenizer.is_special(i)
+        }
+
+    @cached_property
+    def _beginnings(self) -> list[tuple[str, str]]:
+        """What each token is found by, with its name, the shortest first."""
+        found = ((name.removeprefix("␣").casefold(), name) for name in self.ids)
+        return sorted(found, key=lambda entry: (len(entry[0]), entry))
+
+    def first_token(self, before: str, typed: str) -> str | None:
+        """The name of the token with which a text begins where it follows `before`; None if no
+        token does. A word has a space before it, unless every character is a token.
+        """
+        text = written_text(typed[:LONGEST])
+        if not text:
+            return None
+        is_next_word = text[0].isalnum() and before[-1:].strip() != ""
+        if is_next_word and self.tokenizer.way != "characters":
+            ways = (f" {text}", text)
+        else:
+            ways = (text,)
+        for way in ways:
+            if (name := self._first_token(before, way)) is not None:
+                return name
+        return None
+
+    def _first_token(self, before: str, text: str) -> str | None:
+        # As the text goes on; where its beginning grows together with the last token before it, by
+        # itself.
+        for first in (before, ""):
+            begun = self.tokenizer.encode(first).ids if first else [*self.tokenizer.before]
+            begun = begun[: len(begun) - len(self.tokenizer.after)] if first else begun
+            read = self.tokenizer.encode(first + text)
+            place = len(begun)
+            is_unknown = any(each.position == place for each in read.unknown)
+            if read.ids[:place] == begun and len(read.ids) > place and not is_unknown:
+                name = self.names[read.ids[place]]
+                return name if name in self.ids else None
+        return None
+
+    def find(self, before: str, typed: str) -> list[str]:
+        """The names of the tokens that may be meant by what is typed after `before`, at most
+        `MOST_FOUND`: first the one that it begins with, then those that begin with it. Before
+        anything is typed, all tokens of a small vocabulary, and none of a large one.
+        """
+        if not typed:
+            return sorted(self.ids) if len(self.ids) <= FEW else []
+        text = typed[:LONGEST]
+        found = dict.fromkeys(filter(None, (self.first_token(before, text),)))
+        if (exact := self.tokenizer.id_of(written_text(text))) is not None:
+            found |= {name: None for name in (self.names[exact],) if name in self.ids}
+        begins = text.strip().removeprefix("␣").casefold()
+        for beginning, name in self._beginnings:
+            if len(found) >= MOST_FOUND:
+                break
+            if begins and beginning.startswith(begins):
+                found[name] = None
+        return list(found)
+
+
+def surprise(share: float) -> float:
+    """How surprising a token is that has this share, in bits: −log2 of it. Infinite if it has
+    none.
+    """
+    if share == 0:
+        return math.inf
+    return -math.log2(share)
+
+
+@dataclass(frozen=True)
+class GuessResult:
+    """The guesses of a class beside the probabilities of a model."""
+
+    counts: Mapping[int, int]  #: how many guessed each token; none of them is 0
+    probabilities: npt.NDArray[np.float64]  #: [vocab_size], those of the model
+    true: int | None = None  #: the token that came next, if it is known
+
+    @property
+    def n_guesses(self) -> int:
+        """How many guesses there are."""
+        return sum(self.counts.values())
+
+    def share(self, token: int) -> float:
+        """The share of the class that guessed a token; 0 where nobody guessed anything."""
+        return self.counts.get(token, 0) / max(1, self.n_guesses)
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens that are shown: those that have most of the class or of the model, the largest
+        share first, and the right one.
+        """
+        likeliest = np.argsort(-self.probabilities, kind="stable")[:MOST_SHOWN].tolist()
+        largest = {
+            token: max(self.share(token), float(self.probabilities[token]))
+            for token in {*self.counts, *likeliest}
+        }
+        shown = sorted(largest, key=lambda token: (-largest[token], token))[:MOST_SHOWN]
+        if self.true is not None and self.true not in shown:
+            shown.append(self.true)
+        return shown
+
+    @property
+    def others(self) -> tuple[float, float]:
+        """What all tokens that are not shown have together, of the class and of the model."""
+        shown = self.tokens
+        of_class = sum(map(self.share, shown)) if self.counts else 1.0
+        return max(0.0, 1 - of_class), max(0.0, 1 - float(self.probabilities[shown].sum()))
+
+    @property
+    def surprises(self) -> tuple[float, float] | None:
+        """How surprising the right token is to the class and to the model, in bits; None if it is
+        not known. That of a class is infinite if nobody guessed it.
+        """
+        if self.true is None:
+            return None
+        return surprise(self.share(self.true)), surprise(float(self.probabilities[self.true]))
