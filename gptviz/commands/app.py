@@ -76,7 +76,7 @@ def app(options: argparse.Namespace) -> None:
             )
         os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
     if (start := hosting().start) is not None:
-        check_start(start, hosting().allowed_pages, library().lessons)
+        check_start(start, hosting().pages_of_class, library().lessons)
     shared = _for_a_class(options.options) if options.lan else []
     command = [
         sys.executable,

@@ -65,13 +65,10 @@ class GuessableTokens:
             return None
         is_next_word = text[0].isalnum() and before[-1:].strip() != ""
         if is_next_word and self.tokenizer.way != "characters":
-            ways = (f" {text}", text)
+            spaced = self._first_token(before, f" {text}")
         else:
-            ways = (text,)
-        for way in ways:
-            if (name := self._first_token(before, way)) is not None:
-                return name
-        return None
+            spaced = None
+        return spaced or self._first_token(before, text)
 
     def _first_token(self, before: str, text: str) -> str | None:
         # As the text goes on; where its beginning grows together with the last token before it, by

@@ -21,18 +21,19 @@ FULL = (
 )
 # The names under which the answers of browsers stand in a list. Nobody is called so, and none of
 # them says anything of who is meant.
-ANIMALS = tuple(
-    "Albatross Alpaca Ant Armadillo Badger Bat Bear Beaver Bee Beetle Bison Boar Butterfly Camel "
-    "Caribou Cat Cheetah Chinchilla Cicada Cobra Cormorant Crab Crane Cricket Crow Deer Dolphin "
-    "Dormouse Dove Dragonfly Duck Eagle Eel Elephant Falcon Ferret Finch Firefly Flamingo Fox Frog "
+_ANIMALS = (
+    "Albatross Alpaca Ant Armadillo Badger Bear Beaver Bee Beetle Bison Butterfly Camel "
+    "Caribou Cat Cheetah Chinchilla Cicada Cormorant Crab Crane Cricket Crow Deer Dolphin "
+    "Dormouse Dove Dragonfly Duck Eagle Eel Falcon Ferret Finch Firefly Flamingo Fox Frog "
     "Gazelle Gecko Gibbon Giraffe Goose Grasshopper Gull Hamster Hare Hedgehog Heron Horse Ibex "
     "Iguana Jackdaw Jaguar Jellyfish Kangaroo Kingfisher Kiwi Koala Lark Lemur Leopard Lion Lizard "
     "Llama Lobster Lynx Magpie Manatee Marmot Marten Meerkat Mole Moose Moth Mouse Newt Octopus "
     "Okapi Orca Ostrich Otter Owl Panda Parrot Pelican Penguin Pheasant Puffin Quail Rabbit Raccoon "
-    "Raven Reindeer Robin Salmon Seahorse Seal Shrew Sparrow Squid Squirrel Starfish Stork Swallow "
-    "Swan Tapir Tiger Toad Tortoise Toucan Turtle Viper Walrus Wasp Weasel Whale Wolf Wombat "
-    "Woodpecker Wren Yak Zebra".split()
+    "Raven Reindeer Robin Salmon Seahorse Seal Sparrow Squid Squirrel Starfish Stork Swallow "
+    "Swan Tapir Tiger Tortoise Toucan Turtle Wolf Wombat "
+    "Woodpecker Wren Yak Zebra"
 )
+ANIMALS = tuple(_ANIMALS.split())
 
 
 class Question(NamedTuple):
@@ -139,11 +140,14 @@ def counted_answers() -> list[tuple[Question, str, int]]:
 
 
 def pseudonym(browser: str | None) -> str:
-    """The animal's name under which the answers of a browser stand in a list: drawn at random when
-    it is first asked for, and kept until the server ends or all answers are forgotten.
+    """The animal's name under which the answers of a browser stand in a list; empty if it has none.
+    It is drawn at random when it is first asked for, and kept until the server ends or all answers
+    are forgotten.
     """
     with _lock:
-        return _pseudonym(hash(browser))
+        voice = hash(browser)
+        has_answer = any(voice in each.answers for each in _ballots.values())
+        return _pseudonym(voice) if has_answer else ""
 
 
 def _pseudonym(voice: int) -> str:

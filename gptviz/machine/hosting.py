@@ -105,18 +105,25 @@ class Hosting:
         check_choices(self)
         check_numbers(self)
         known = page_names()
-        if self.allowed_pages == frozenset():
+        if self.pages_of_class == frozenset():
             raise ValueError(f"only names no page{name_known('', known)}")
-        for name in sorted(self.allowed_pages or ()):
+        for name in sorted(self.pages_of_class or ()):
             if name not in known:
                 raise ValueError(
                     f"only names {name!r:.40}, and there is no such page{name_known(name, known)}"
                 )
 
     @property
-    def allowed_pages(self) -> frozenset[str] | None:
-        """The names of the pages that may be opened; None for all."""
+    def pages_of_class(self) -> frozenset[str] | None:
+        """The names of the pages that visitors may open; None for all."""
         return _names(self.only)
+
+    @property
+    def allowed_pages(self) -> frozenset[str] | None:
+        """The same for this visitor: the owner of a server for a class may open all."""
+        if self.lan and not self.read_only:
+            return None
+        return self.pages_of_class
 
     @property
     def allowed_models(self) -> frozenset[str] | None:
@@ -156,16 +163,9 @@ def hosting() -> Hosting:
     allowed = _hosting(given)
     if (reads_only := _reads_only.get()) is None:
         reads_only = allowed.read_only or (allowed.lan and _is_guest())
-    return _for_visitor(allowed, reads_only)
-
-
-@lru_cache(maxsize=8)
-def _for_visitor(allowed: Hosting, reads_only: bool) -> Hosting:
-    """The limits for a visitor who only reads, or who does not: of a class, the owner opens all
-    pages.
-    """
-    is_owner = allowed.lan and not reads_only
-    return replace(allowed, read_only=reads_only, only=None if is_owner else allowed.only)
+    if reads_only is allowed.read_only:
+        return allowed
+    return replace(allowed, read_only=reads_only)
 
 
 def carry_rights(act: Callable[[], R], reads_only: bool | None = None) -> Callable[[], R]:
@@ -194,7 +194,7 @@ def environment() -> dict[str, str]:
     own = {
         "lan": "",
         "read_only": "1" if allowed.read_only else "",
-        "only": allowed.only or "",
+        "only": allowed.only or "" if allowed.allowed_pages else "",
     }
     return {**os.environ, **{variable(name): value for name, value in own.items()}}
 

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.lessons import votes
 from gptviz.machine import hosting
-from gptviz.ui.shell.around import lesson, present
+from gptviz.ui.shell.around import class_answers, lesson, present
 from tests.app.opening import opened, press, says
 
 # A step with one question and its options.
@@ -26,6 +26,7 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], AppTest]:
     def visit(browser: str | None) -> AppTest:
         monkeypatch.setattr(hosting, "_is_guest", lambda: browser is not None)
         monkeypatch.setattr(lesson, "browser", lambda: browser)
+        monkeypatch.setattr(class_answers, "browser", lambda: browser)
         return opened("app.py", **STEP)
 
     return visit
@@ -41,7 +42,7 @@ def answer(at: AppTest, option: int) -> AppTest:
 def test_each_browser_has_one_voice_and_who_sits_at_the_server_shows_the_result(
     visit: Callable[[str | None], AppTest],
 ) -> None:
-    assert lesson.RULE in says(visit("a"))
+    assert class_answers.RULE in says(visit("a"))
     for browser, option in (("a", 0), ("a", 1), ("b", 0)):
         answer(visit(browser), option)
     teacher = answer(visit(None), 0)
@@ -66,7 +67,7 @@ def test_each_browser_has_one_voice_and_who_sits_at_the_server_shows_the_result(
 def test_without_a_class_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     votes.forget()
     at = answer(opened("app.py", **STEP), 0)
-    assert lesson.RULE not in says(at)
+    assert class_answers.RULE not in says(at)
     assert not votes._ballots
 
 

@@ -16,7 +16,8 @@ from gptviz.components.search import index, payload, search
 from gptviz.lessons.checking import with_model
 from gptviz.runs import checkpoints
 from gptviz.streamlit_internals import period
-from gptviz.ui.menu import PAGES
+from gptviz.ui.menu import pages_here
+from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.widgets.words import MEANINGS
 
 from ..subject.model_list import said_by_card
@@ -39,9 +40,10 @@ def entries() -> Iterator[Entry]:
     """All that can be found now."""
     models = checkpoints.folders()
     every = lessons().lessons.values()
+    here = pages_here()
     # The pages, and those that open on a model of their own also with that model, whatever the
     # reader has chosen.
-    for page in PAGES.values():
+    for page in here.values():
         explained = chain.from_iterable(page.about.values())
         yield Entry(
             "Page",
@@ -73,13 +75,10 @@ def entries() -> Iterator[Entry]:
             )
     # The words, each on the first page that explains it.
     for word, meaning in MEANINGS.items():
-        yield Entry(
-            "Word",
-            word,
-            meaning,
-            address_of(next(page.name for page in PAGES.values() if word in page.words)),
-        )
-    for name, folder in models.items():
+        explains = next((page.name for page in here.values() if word in page.words), None)
+        if explains is not None:
+            yield Entry("Word", word, meaning, address_of(explains))
+    for name, folder in models.items() if HOME.name in here else ():
         yield Entry("Model", name, said_by_card(folder), address_of("home", {"model": name}))
     # The heads that lessons show, each once and as the first of them shows it.
     heads: dict[str, Entry] = {}
@@ -110,12 +109,11 @@ def entries() -> Iterator[Entry]:
 # All visitors share it: a new model is found at once, and what a card or a lesson says after a
 # while.
 @st.cache_resource(max_entries=2, show_spinner=False)
-def _index(models: tuple[str, ...], this_period: int) -> PayloadPart:
+def _index(models: tuple[str, ...], pages: tuple[str, ...], this_period: int) -> PayloadPart:
     return index(list(entries()))
 
 
 def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:
     """The button that opens the search; see `components.search.payload`."""
-    search(
-        key="search", data=payload(_index(tuple(checkpoints.folders()), period(30)), state, around)
-    )
+    found = _index(tuple(checkpoints.folders()), tuple(pages_here()), period(30))
+    search(key="search", data=payload(found, state, around))
