@@ -35,7 +35,7 @@ from gptviz.ui.widgets import addresses, controls
 
 # In the address: whether a class is asked.
 ASKS = "asks"
-# The prompt would say what comes next.
+# The prompt says what comes next, and after that.
 _HIDES_PROMPT = "<style>.st-key-one-line-subject .st-key-prompt { display: none; }</style>"
 
 _lock = Lock()
@@ -87,7 +87,7 @@ def ask(subject: Subject, position: int) -> None:
         None if is_last else guessable(subject.key).names[subject.seen[position + 1]],
     )
     _ask(asked)
-    if not is_last and not is_shown(asked.question):
+    if not is_last:
         st.html(_HIDES_PROMPT)
     text, address = st.columns([3, 1], gap="medium")
     with text:

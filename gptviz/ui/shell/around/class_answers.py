@@ -142,25 +142,26 @@ def guess_box(
         if (tapped := st.session_state[tapped_key]) is not None:
             choose(tapped)
 
-    show_text(before)
-    typed = st.text_input(
-        "What comes next?",
-        key=typed_key,
-        max_chars=LONGEST,
-        on_change=take_typed,
-        help="Type a word or its beginning, and press Enter. Of a word that is several tokens the "
-        "first one counts. ␣ stands for a space, ⏎ for a line break.",
-    )
-    if found := tokens.find(before, typed or ""):
-        st.pills(
-            "Tokens of the model",
-            found,
-            key=tapped_key,
-            on_change=take_tapped,
-            format_func=escape_markdown,
+    with st.container(key=f"guess-box {name}", gap="small"):
+        show_text(before)
+        typed = st.text_input(
+            "What comes next?",
+            key=typed_key,
+            max_chars=LONGEST,
+            on_change=take_typed,
+            help="Type a word or its beginning, and press Enter. Of a word that is several tokens "
+            "the first one counts. ␣ stands for a space, ⏎ for a line break.",
         )
-    elif typed:
-        st.caption("No token of the model begins like this: try another.")
+        if found := tokens.find(before, typed or ""):
+            st.pills(
+                "Tokens of the model",
+                found,
+                key=tapped_key,
+                on_change=take_tapped,
+                format_func=escape_markdown,
+            )
+        elif typed:
+            st.caption("No token of the model begins like this: try another.")
 
 
 def show_text(before: str) -> None:
@@ -173,24 +174,26 @@ def guess_in_class(asked: AskedGuess) -> votes.Ballot:
     """To one of a class: the field for a guess, until the result is shown, and then the result. A
     guess is counted at once. Returns the answers so far.
     """
-    ballot = votes.ballot(asked.question)
+    question = asked.question
+    ballot = votes.ballot(question)
     own = browser()
-    refused_key = f"not counted {asked.question}"
+    name = f"{question.where} {question.number} {hash(question.words)}"
+    refused_key = f"not counted {name}"
+
+    def choose(token: str) -> None:
+        st.session_state[refused_key] = votes.count(question, own, token)
+
     if ballot.is_shown:
         show_text(asked.before)
         draw_guesses(asked, "class", ballot)
     else:
-
-        def choose(name: str) -> None:
-            st.session_state[refused_key] = votes.count(asked.question, own, name)
-
-        guess_box(guessable(asked.key), asked.before, choose, str(asked.question))
-        if not_counted := st.session_state.pop(refused_key, ""):
-            st.info(f"{capitalise_text(not_counted)}.")
-        elif (counted := ballot.answer_of(own)) is not None:
+        if (counted := ballot.answer_of(own)) is not None:
             st.success(
                 f"Your guess: {in_quotes(counted)}. You can change it until the result is shown."
             )
+        guess_box(guessable(asked.key), asked.before, choose, name)
+    if not_counted := st.session_state.pop(refused_key, ""):
+        st.info(f"{capitalise_text(not_counted)}.")
     say_counted()
     return ballot
 
@@ -262,18 +265,18 @@ def _bars_of_guesses(result: GuessResult, names: Sequence[str], who: str) -> Non
 
     def bar(of: str, share: float) -> str:
         width = 100 * share / max(longest, 1e-12)
+        kind = "model" if of == "model" else "class"
         return (
-            f'<div class="guess-of-{"class" if of == who else "model"}">'
-            f'<span style="width: {width:.1f}%"></span></div>'
-            f"<small>{escape(of)} {percent(share)}</small>"
+            f'<div class="guess-of-{kind}"><span style="width: {width:.1f}%"></span>'
+            f"<small>{of} {percent(share)}</small></div>"
         )
 
     lines = "".join(
-        f'<tr><th scope="row">{escape(name)}{" ✓" if is_right else ""}</th>'
-        f"<td>{bar(who, of_class)}{bar('model', of_model)}</td></tr>"
+        f"<li><b>{escape(name)}{' ✓' if is_right else ''}</b>"
+        f"{bar(who, of_class)}{bar('model', of_model)}</li>"
         for name, is_right, (of_class, of_model) in rows
     )
-    st.html(f'<table class="class-guesses">{lines}</table>')
+    st.html(f'<ul class="class-guesses">{lines}</ul>')
     ticked = "" if right is None else " ✓: what came next."
     st.caption(
         f"Both bars have one scale; the longest is {percent(longest)}. Full bar: {who}; striped "

@@ -257,8 +257,9 @@ def panel() -> bool:
         about = _key(open_lesson.lesson)
         if not (present.is_view_only() and step.questions):
             _text(step.text, about)
-        # it names controls, which are not there
-        if step.page is not None and step.page.look_at and not present.is_view_only():
+        # It names controls, which are not there; and who guesses on a phone needs the room.
+        guesses = is_in_class() and any(asked.kind == "guess" for asked in step.questions)
+        if step.page is not None and step.page.look_at and not (present.is_view_only() or guesses):
             st.info(escape_markdown(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
