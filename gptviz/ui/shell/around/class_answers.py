@@ -191,6 +191,10 @@ def guess_in_class(asked: AskedGuess) -> votes.Ballot:
             st.success(
                 f"Your guess: {in_quotes(counted)}. You can change it until the result is shown."
             )
+        elif st.session_state.get(f"tapped {name}") is not None:
+            # the question is asked again: what is chosen here was forgotten
+            st.session_state[f"tapped {name}"] = None
+            st.session_state[f"typed {name}"] = ""
         guess_box(guessable(asked.key), asked.before, choose, name)
     if not_counted := st.session_state.pop(refused_key, ""):
         st.info(f"{capitalise_text(not_counted)}.")
@@ -268,7 +272,7 @@ def _bars_of_guesses(result: GuessResult, names: Sequence[str], who: str) -> Non
         kind = "model" if of == "model" else "class"
         return (
             f'<div class="guess-of-{kind}"><span style="width: {width:.1f}%"></span>'
-            f"<small>{of} {percent(share)}</small></div>"
+            f"<small>{of} {escape(percent(share))}</small></div>"
         )
 
     lines = "".join(
