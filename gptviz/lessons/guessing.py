@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -42,28 +43,20 @@ class GuessableTokens:
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """The tokens that can be guessed, by their names: those that stand for a text."""
-        unused = set(self.tokenizer.unused_ids)
-        return {
-            name: i
-            for i, name in enumerate(self.names)
-            if len(name) <= LONGEST and i not in unused and not self.tokenizer.is_special(i)
-        }
-
-    @cached_property
-    def _beginnings(self) -> list[tuple[str, str]]:
-        """What each token is found by, with its name, the shortest first."""
-        found = ((name.removeprefix("␣").casefold(), name) for name in self.ids)
-        return sorted(found, key=lambda entry: (len(entry[0]), entry))
+        """The tokens that can be guessed, by their names, the shortest first: those that stand for
+        a text.
+        """
+        unused = {*self.tokenizer.unused_ids, *self.tokenizer.before, *self.tokenizer.after}
+        found = {name: i for i, name in enumerate(self.names) if i not in unused}
+        short = [name for name in found if len(name) <= LONGEST]
+        return {name: found[name] for name in sorted(short, key=lambda name: (len(name), name))}
 
     def first_token(self, before: str, typed: str) -> str | None:
         """The name of the token with which a text begins where it follows `before`; None if no
         token does. A word has a space before it, unless every character is a token.
         """
         text = written_text(typed[:LONGEST])
-        if not text:
-            return None
-        is_next_word = text[0].isalnum() and before[-1:].strip() != ""
+        is_next_word = text[:1].isalnum() and before[-1:].strip() != ""
         if is_next_word and self.tokenizer.way != "characters":
             spaced = self._first_token(before, f" {text}")
         else:
@@ -74,34 +67,30 @@ class GuessableTokens:
         # As the text goes on; where its beginning grows together with the last token before it, by
         # itself.
         for first in (before, ""):
-            begun = self.tokenizer.encode(first).ids if first else [*self.tokenizer.before]
-            begun = begun[: len(begun) - len(self.tokenizer.after)] if first else begun
+            begun = self.tokenizer.encode(first).ids
             read = self.tokenizer.encode(first + text)
-            place = len(begun)
+            place = self.tokenizer.text_slice(begun).stop
             is_unknown = any(each.position == place for each in read.unknown)
-            if read.ids[:place] == begun and len(read.ids) > place and not is_unknown:
+            if read.ids[:place] == begun[:place] and len(read.ids) > place and not is_unknown:
                 name = self.names[read.ids[place]]
                 return name if name in self.ids else None
         return None
 
     def find(self, before: str, typed: str) -> list[str]:
         """The names of the tokens that may be meant by what is typed after `before`, at most
-        `MOST_FOUND`: first the one that it begins with, then those that begin with it. Before
-        anything is typed, all tokens of a small vocabulary, and none of a large one.
+        `MOST_FOUND`: first the one that it begins with, then those that begin with it, the shortest
+        first. Before anything is typed, all tokens of a small vocabulary, and none of a large one.
         """
         if not typed:
-            return sorted(self.ids) if len(self.ids) <= FEW else []
-        text = typed[:LONGEST]
-        found = dict.fromkeys(filter(None, (self.first_token(before, text),)))
-        if (exact := self.tokenizer.id_of(written_text(text))) is not None:
-            found |= {name: None for name in (self.names[exact],) if name in self.ids}
-        begins = text.strip().removeprefix("␣").casefold()
-        for beginning, name in self._beginnings:
-            if len(found) >= MOST_FOUND:
-                break
-            if begins and beginning.startswith(begins):
-                found[name] = None
-        return list(found)
+            return list(self.ids) if len(self.ids) <= FEW else []
+        first = self.first_token(before, typed)
+        begins = typed[:LONGEST].strip().removeprefix("␣").casefold()
+        found = (
+            name
+            for name in self.ids
+            if begins and name != first and name.removeprefix("␣").casefold().startswith(begins)
+        )
+        return [*filter(None, (first,)), *islice(found, MOST_FOUND - 1)]
 
 
 def surprise(share: float) -> float:
@@ -126,9 +115,12 @@ class GuessResult:
         """How many guesses there are."""
         return sum(self.counts.values())
 
-    def share(self, token: int) -> float:
-        """The share of the class that guessed a token; 0 where nobody guessed anything."""
-        return self.counts.get(token, 0) / max(1, self.n_guesses)
+    def shares(self, token: int) -> tuple[float, float]:
+        """The share of the class that guessed a token, and the model's probability of it. Of no
+        guesses every token has the share 0.
+        """
+        of_class = self.counts.get(token, 0) / max(1, self.n_guesses)
+        return of_class, float(self.probabilities[token])
 
     @property
     def tokens(self) -> list[int]:
@@ -136,27 +128,16 @@ class GuessResult:
         share first, and the right one.
         """
         likeliest = np.argsort(-self.probabilities, kind="stable")[:MOST_SHOWN].tolist()
-        largest = {
-            token: max(self.share(token), float(self.probabilities[token]))
-            for token in {*self.counts, *likeliest}
-        }
-        shown = sorted(largest, key=lambda token: (-largest[token], token))[:MOST_SHOWN]
-        if self.true is not None and self.true not in shown:
-            shown.append(self.true)
-        return shown
+        shown = sorted(
+            {*self.counts, *likeliest}, key=lambda token: (-max(self.shares(token)), token)
+        )[:MOST_SHOWN]
+        if self.true is None or self.true in shown:
+            return shown
+        return [*shown, self.true]
 
     @property
     def others(self) -> tuple[float, float]:
         """What all tokens that are not shown have together, of the class and of the model."""
-        shown = self.tokens
-        of_class = sum(map(self.share, shown)) if self.counts else 1.0
-        return max(0.0, 1 - of_class), max(0.0, 1 - float(self.probabilities[shown].sum()))
-
-    @property
-    def surprises(self) -> tuple[float, float] | None:
-        """How surprising the right token is to the class and to the model, in bits; None if it is
-        not known. That of a class is infinite if nobody guessed it.
-        """
-        if self.true is None:
-            return None
-        return surprise(self.share(self.true)), surprise(float(self.probabilities[self.true]))
+        counted = sum(self.counts.get(token, 0) for token in self.tokens)
+        of_class = (self.n_guesses - counted) / max(1, self.n_guesses)
+        return of_class, max(0.0, 1 - float(self.probabilities[self.tokens].sum()))

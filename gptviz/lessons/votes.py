@@ -97,6 +97,9 @@ def count(question: Question, browser: str | None, answer: str) -> str:
             ballot.is_full = True
             return FULL
         ballot.answers[voice] = answer[:LONGEST]
+        if voice not in _pseudonyms:
+            lap, place = divmod(len(_pseudonyms), len(_animals))
+            _pseudonyms[voice] = f"{_animals[place]} {lap + 1 if lap else ''}".strip()
         return ""
 
 
@@ -140,22 +143,11 @@ def counted_answers() -> list[tuple[Question, str, int]]:
 
 
 def pseudonym(browser: str | None) -> str:
-    """The animal's name under which the answers of a browser stand in a list; empty if it has none.
-    It is drawn at random when it is first asked for, and kept until the server ends or all answers
-    are forgotten.
+    """The animal's name under which the answers of a browser stand in a list, drawn at random with
+    its first answer, and kept until the server ends or all answers are forgotten; empty if it gave
+    none.
     """
-    with _lock:
-        voice = hash(browser)
-        has_answer = any(voice in each.answers for each in _ballots.values())
-        return _pseudonym(voice) if has_answer else ""
-
-
-def _pseudonym(voice: int) -> str:
-    if voice not in _pseudonyms:
-        lap, place = divmod(len(_pseudonyms), len(_animals))
-        more = f" {lap + 1}" if lap else ""
-        _pseudonyms[voice] = f"{_animals[place]}{more}"
-    return _pseudonyms[voice]
+    return _pseudonyms.get(hash(browser), "")
 
 
 def answers_by_pseudonym() -> dict[str, dict[Question, str]]:
@@ -164,5 +156,5 @@ def answers_by_pseudonym() -> dict[str, dict[Question, str]]:
         found: dict[str, dict[Question, str]] = {}
         for question, each in _ballots.items():
             for voice, answer in each.answers.items():
-                found.setdefault(_pseudonym(voice), {})[question] = answer
+                found.setdefault(_pseudonyms[voice], {})[question] = answer
         return dict(sorted(found.items()))

@@ -105,13 +105,12 @@ class Hosting:
         check_choices(self)
         check_numbers(self)
         known = page_names()
-        if self.pages_of_class == frozenset():
-            raise ValueError(f"only names no page{name_known('', known)}")
-        for name in sorted(self.pages_of_class or ()):
-            if name not in known:
-                raise ValueError(
-                    f"only names {name!r:.40}, and there is no such page{name_known(name, known)}"
-                )
+        pages = self.pages_of_class
+        if pages is not None and not set() < pages <= set(known):
+            wrong = min(pages.difference(known), default="")
+            raise ValueError(
+                f"only names {wrong!r:.40}, and there is no such page{name_known(wrong, known)}"
+            )
 
     @property
     def pages_of_class(self) -> frozenset[str] | None:

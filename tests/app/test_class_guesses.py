@@ -30,7 +30,7 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Visit:
     """A fresh session of a browser of the class, or of who sits at the server (None)."""
     monkeypatch.setenv(hosting.variable("lan"), "1")
     votes.forget()
-    asking._ask(None)
+    asking.forget()
 
     def visit(browser: str | None, path: str = "pages/tokens.py", **query: str) -> AppTest:
         monkeypatch.setattr(hosting, "_is_guest", lambda: browser is not None)
@@ -66,7 +66,7 @@ def answers(visit: Visit, browser: str) -> AppTest:
 
 def drawn(at: AppTest) -> str:
     """The HTML of the result."""
-    starts = '<ul class="class-guesses">'
+    starts = '<ul class="class-answers">'
     (body,) = (one.proto.body for one in at.get("html") if one.proto.body.startswith(starts))
     return str(body)
 
@@ -152,8 +152,8 @@ def test_the_class_follows_from_question_to_question_and_waits_for_the_first(vis
     assert "Ask for the token after it" not in {button.label for button in end.button}
     guess(answers(visit, "a"), "and")
     said = says(press(asked(visit, -1), "Show the result"))
-    assert "mostly “␣and”" in said
-    assert "The model's likeliest token" in said
+    assert "Class: 1 guess." in said
+    assert "The model's likeliest token is" in said
     # and who leaves the question asks no longer
     visit(None, "pages/next_token.py", model="bpe", prompt=TEXT)
     assert "asked nothing now" in says(answers(visit, "a"))

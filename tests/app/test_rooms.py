@@ -18,7 +18,6 @@ from gptviz.ui.menu import PAGES, pages_here
 from gptviz.ui.page import Page
 from gptviz.ui.shell.around import present, room, search
 from gptviz.ui.shell.around.lesson import lessons
-from gptviz.ui.widgets.details import as_csv
 from tests.app.opening import ROOT, opened, says
 from tests.waiting import PATIENCE
 
@@ -143,7 +142,7 @@ def test_who_teaches_sees_the_address_and_what_the_class_may_open(
     at = opened("pages/attention.py")
     assert asked == ["./"]
     titles = ", ".join(page.title for page in PAGES.values() if page.name in OPEN)
-    assert f"It opens Home. The class may open these pages only: {titles}" in says(at)
+    assert f"It opens Home. The class may open {titles}; on this machine" in says(at)
     assert {one.label for one in at.get("download_button")} >= {"By question"}
     assert "By browser" not in "".join(one.label for one in at.get("download_button"))
 
@@ -160,19 +159,19 @@ def test_the_answers_of_the_hour_are_tables() -> None:
     for browser, answer in (("a", "3"), ("b", "3"), ("c", '=HYPERLINK("x")')):
         votes.count(first, browser, answer)
     votes.count(second, "b", "␣be")
-    header, *counted = rows(as_csv(room._counts()))
+    header, *counted = rows(room.counts_as_csv())
     assert header == ["where", "number", "question", "choice", "count"]
     assert counted == [
         ["01-tokens", "1.1", "How many, and why?", "3", "2"],
         ["01-tokens", "1.1", "How many, and why?", '\'=HYPERLINK("x")', "1"],
         ["next_token", "", "bpe: To be", "␣be", "1"],
     ]
-    header, *browsers = rows(as_csv(room._by_pseudonym()))
+    header, *browsers = rows(room.browsers_as_csv())
     assert header == ["name", "01-tokens 1.1 How many, and why?", "next_token bpe: To be"]
     assert sorted(row[1:] for row in browsers) == sorted(
         [["3", ""], ["3", "␣be"], ['\'=HYPERLINK("x")', ""]]
     )
     assert {row[0] for row in browsers} == {votes.pseudonym(browser) for browser in "abc"}
     votes.forget()
-    assert rows(as_csv(room._counts())) == [["where", "number", "question", "choice", "count"]]
-    assert rows(as_csv(room._by_pseudonym())) == [["name"]]
+    assert rows(room.counts_as_csv()) == [["where", "number", "question", "choice", "count"]]
+    assert rows(room.browsers_as_csv()) == [["name"]]

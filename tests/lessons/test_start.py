@@ -34,7 +34,11 @@ def test_a_link_is_read_as_a_browser_reads_it(start: str, page: str, query: dict
 
 
 def test_a_lesson_is_named_by_its_file() -> None:
-    assert read_start(LESSON, LESSONS) is LESSONS[LESSON]
+    opens = read_start(LESSON, LESSONS)
+    first = LESSONS[LESSON].steps[0].page
+    assert first is not None
+    assert opens.page == first.page
+    assert opens.query == {"model": "shakespeare", **first.query, "lesson": LESSON}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def test_a_lesson_is_named_by_its_file() -> None:
         ("03-attention-is-an-averag", None, f"did you mean '{LESSON}'"),
         ("http://localhost/no_page", None, "no lesson and no link to a page"),
         (LESSON, {"lessons"}, "which opens attention, next_token, and GPTVIZ_ONLY leaves that out"),
-        ("lens", {"lessons", "tokens"}, "as in lens,lessons,tokens"),
+        ("lens", {"lessons", "tokens"}, "GPTVIZ_ONLY leaves that out: name it too"),
     ],
 )
 def test_what_cannot_be_opened_is_refused_with_the_reason(

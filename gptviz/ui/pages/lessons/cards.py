@@ -22,8 +22,9 @@ from gptviz.ui.widgets.details import folded_part
 HOW = f"""A lesson is a Markdown file with the ending `.md`. It begins with its settings; every heading `##` begins a step. In a
 step, a block `page` opens a page in a given state (`open` is the name in the page's address, and each other line is what the
 address says), and a block `question` asks something: a `choice`, a `number`, a `token`, or a `state` that is chosen on the page:
-`state: block, head` names what the click writes into the address, and the answer is then like "1.3". With a `guess` a class guesses the token after its `prompt`;
-the answer is the text that went on, such as `answer: "'be'"`, of which the first token is right.
+`state: block, head` names what the click writes into the address, and the answer is then like "1.3".
+With a `guess` a class guesses the token after its `prompt`; the answer is the text that went on, as in `answer: "'be'"`, of which
+the first token is right.
 A choice has its `options: [one, other]`; a number may be off by `within`.
 A first wrong answer shows the `hint`, if there is one, and the reader may try once more; then the answer and the `reveal` are
 shown.

@@ -8,7 +8,6 @@ teaches goes on from token to token.
 from __future__ import annotations
 
 from functools import partial
-from threading import Lock
 
 import streamlit as st
 
@@ -38,21 +37,13 @@ ASKS = "asks"
 # The prompt says what comes next, and after that.
 _HIDES_PROMPT = "<style>.st-key-one-line-subject .st-key-prompt { display: none; }</style>"
 
-_lock = Lock()
-# The question that the class is asked now, and how many were asked so far.
-_now: AskedGuess | None = None
+# The question that the class is asked now; empty without one.
+_now: list[AskedGuess] = []
 
 
-def asked_now() -> AskedGuess | None:
-    """The question that the class is asked now; None without one."""
-    with _lock:
-        return _now
-
-
-def _ask(asked: AskedGuess | None) -> None:
-    global _now
-    with _lock:
-        _now = asked
+def forget() -> None:
+    """Ask the class nothing any more."""
+    _now.clear()
 
 
 def switch() -> bool:
@@ -67,7 +58,7 @@ def switch() -> bool:
         "its guesses beside those of the model.",
     )
     if not asks:
-        _ask(None)
+        forget()
     return asks
 
 
@@ -86,7 +77,7 @@ def ask(subject: Subject, position: int) -> None:
         subject.seen[: position + 1],
         None if is_last else guessable(subject.key).names[subject.seen[position + 1]],
     )
-    _ask(asked)
+    _now[:] = [asked]
     if not is_last:
         st.html(_HIDES_PROMPT)
     text, address = st.columns([3, 1], gap="medium")
@@ -115,14 +106,14 @@ def is_answered_here() -> bool:
 def answer() -> None:
     """To one of a class: the question that is asked now, and then its result."""
     addresses.accept_values(ASKS, ON_OR_OFF)
-    asked = asked_now()
-    if asked is None:
+    seen = _seen()
+    if not seen:
         st.info("The class is asked nothing now. Stay here: the question comes by itself.")
-    else:
+    for asked, _ in seen:
         guess_in_class(asked)
-    follow(_seen(), _seen)
+    follow(seen, _seen)
 
 
-def _seen() -> tuple[AskedGuess | None, bool]:
-    asked = asked_now()
-    return asked, asked is not None and is_shown(asked.question)
+def _seen() -> list[tuple[AskedGuess, bool]]:
+    """What is asked now, and whether its result is shown."""
+    return [(asked, is_shown(asked.question)) for asked in _now]

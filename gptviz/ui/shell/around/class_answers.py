@@ -4,7 +4,7 @@ of the next token is shown beside the probabilities of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -13,9 +13,8 @@ import numpy.typing as npt
 import streamlit as st
 
 from gptviz.figures.kit.format import format_count, percent
-from gptviz.interp.reading.next_token import logits_after, probabilities
 from gptviz.lessons import votes
-from gptviz.lessons.guessing import LONGEST, GuessableTokens, GuessResult
+from gptviz.lessons.guessing import LONGEST, GuessableTokens, GuessResult, surprise
 from gptviz.machine.hosting import hosting
 from gptviz.streamlit_internals import browser
 from gptviz.ui.widgets import capitalise_text, escape_markdown, in_quotes, say_answer
@@ -70,17 +69,27 @@ def tally(question: votes.Question, draw: Callable[[votes.Ballot], None]) -> Non
         st.warning(f"{capitalise_text(votes.FULL)}.")
 
 
-def draw_bars(options: Sequence[str], ballot: votes.Ballot) -> None:
+def draw_answers(options: Sequence[str], ballot: votes.Ballot) -> None:
     """How many chose what, of `options` those too that nobody chose."""
     counts = dict.fromkeys(options, 0) | dict(ballot.counts)
-    most = max(counts.values(), default=0)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(answer)}</th>'
-        f'<td><span style="width: {100 * count / max(1, most):.0f}%"></span></td>'
-        f"<td>{count:,}</td></tr>"
-        for answer, count in list(counts.items())[:MOST_SHOWN]
-    )
-    st.html(f'<table class="class-answers">{rows}</table>')
+    shown = list(counts.items())[:MOST_SHOWN]
+    _draw_bars({answer: {"class": (count, f"{count:,}")} for answer, count in shown})
+
+
+def _draw_bars(rows: Mapping[str, Mapping[str, tuple[float, str]]]) -> None:
+    """For each name one bar or two, of the "class" and of the "model": each has a length, all on
+    one scale, and words.
+    """
+    longest = max((length for bars in rows.values() for length, _ in bars.values()), default=0)
+    lines = []
+    for name, bars in rows.items():
+        drawn = "".join(
+            f'<div class="bar-of-{of}"><span style="width: {100 * length / (longest or 1):.1f}%">'
+            f"</span><small>{escape(words)}</small></div>"
+            for of, (length, words) in bars.items()
+        )
+        lines.append(f"<li><b>{escape(name)}</b>{drawn}</li>")
+    st.html(f'<ul class="class-answers">{"".join(lines)}</ul>')
 
 
 def say_counted() -> None:
@@ -105,19 +114,19 @@ class AskedGuess:
     true: str | None  #: the name of the token that came next; None if that is not known
 
 
-@st.cache_resource(max_entries=3, show_spinner=False)
-def _guessable(name: str, written: int, _key: ModelKey) -> GuessableTokens:
-    return GuessableTokens(language_model(_key).tokenizer)
-
-
+# Kept for all sessions: the names of a large vocabulary take a moment to make.
+@st.cache_resource(max_entries=4, show_spinner=False)
 def guessable(key: ModelKey) -> GuessableTokens:
-    """The vocabulary of a model, the same at every step of its training."""
-    return _guessable(key.name, key.tokenizer, key)
+    """The vocabulary of a model."""
+    return GuessableTokens(language_model(key).tokenizer)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _guess_of_model(key: ModelKey, ids: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """The probability of every token after `ids`: [vocab_size]."""
+    # takes long to import, and is needed only once a class has guessed
+    from gptviz.interp.reading.next_token import logits_after, probabilities
+
     return probabilities(logits_after(language_model(key).model, ids, slice(-1, None))[0])
 
 
@@ -131,12 +140,9 @@ def guess_box(
     tapped_key = f"tapped {name}"
 
     def take_typed() -> None:
-        found = tokens.find(before, st.session_state[typed_key])
-        if st.session_state[typed_key] and found:
-            st.session_state[tapped_key] = found[0]
-            choose(found[0])
-        else:
-            st.session_state[tapped_key] = None
+        found = tokens.find(before, typed) if (typed := st.session_state[typed_key]) else []
+        st.session_state[tapped_key] = next(iter(found), None)
+        take_tapped()
 
     def take_tapped() -> None:
         if (tapped := st.session_state[tapped_key]) is not None:
@@ -166,8 +172,7 @@ def guess_box(
 
 def show_text(before: str) -> None:
     """The end of a text, and a mark where it goes on."""
-    cut = "…" if len(before) > TEXT_SHOWN else ""
-    st.code(f"{cut}{before[-TEXT_SHOWN:]}▁", language=None, wrap_lines=True)
+    st.code(f"{before[-TEXT_SHOWN:]}▁", language=None, wrap_lines=True)
 
 
 def guess_in_class(asked: AskedGuess) -> votes.Ballot:
@@ -219,72 +224,50 @@ def draw_guesses(asked: AskedGuess, who: str, ballot: votes.Ballot) -> None:
     scale, and how surprising the right token is to both.
     """
     tokens = guessable(asked.key)
-    counts = {tokens.ids[name]: count for name, count in ballot.counts if name in tokens.ids}
-    true = None if asked.true is None else tokens.ids.get(asked.true)
+    counts = {tokens.ids[name]: count for name, count in ballot.counts}
+    true = tokens.ids.get(asked.true or "")
     result = GuessResult(counts, _guess_of_model(asked.key, asked.ids), true)
     _say_surprises(result, tokens.names, who)
-    _bars_of_guesses(result, tokens.names, who)
+
+    # a line for each token, and one for all that are not shown
+    lines = {
+        f"{tokens.names[token]}{' ✓' if token == true else ''}": result.shares(token)
+        for token in result.tokens
+    }
+    if n_others := len(result.probabilities) - len(lines):
+        lines[f"all {n_others:,} others"] = result.others
+    _draw_bars(
+        {
+            name: {
+                of: (share, f"{said} {percent(share)}")
+                for of, said, share in zip(("class", "model"), (who, "model"), shares, strict=True)
+            }
+            for name, shares in lines.items()
+        }
+    )
+    st.caption(f"All bars have one scale. Full: {who}; striped: model. ✓: what came next.")
 
 
 def _say_surprises(result: GuessResult, names: Sequence[str], who: str) -> None:
-    best = int(result.probabilities.argmax())
-    whose = "The class" if who == "class" else capitalise_text(who)
+    """How likely the right token was to the class and to the model, and how surprising."""
     guesses = format_count(result.n_guesses, "guess", "guesses")
-    if result.true is None or (surprises := result.surprises) is None:
-        most = max(result.counts, key=result.share, default=None)
-        favourite = "nobody guessed" if most is None else f"mostly {in_quotes(names[most])}"
+    if result.true is None:
+        best = int(result.probabilities.argmax())
         say_answer(
-            f"{whose}, of {guesses}: {favourite}. The model's likeliest token: "
-            f"{in_quotes(names[best])}, with {percent(float(result.probabilities[best]))}."
+            f"The model's likeliest token is {in_quotes(names[best])}, with "
+            f"{percent(result.shares(best)[1])}.",
+            f"{capitalise_text(who)}: {guesses}. What comes in truth is not known here.",
         )
         return
-    true = result.true
-    of_class, of_model = (f"{bits:.2f} bits" for bits in surprises)
-    none = ""
-    if not result.counts.get(true):
-        of_class = "without a bound"
-        none = " Of what nobody guessed the share is 0, and −log2 of 0 is infinite."
-    say_answer(
-        f"Next came {in_quotes(names[true])}. {whose} gave it {percent(result.share(true))} "
-        f"({result.counts.get(true, 0)} of {guesses}), the model "
-        f"{percent(float(result.probabilities[true]))}.",
-        f"Surprise, −log2 of that: {who} {of_class}, model {of_model}.{none}",
-    )
-
-
-def _bars_of_guesses(result: GuessResult, names: Sequence[str], who: str) -> None:
-    shares = {
-        names[token]: (result.share(token), float(result.probabilities[token]))
-        for token in result.tokens
-    }
-    right = None if result.true is None else names[result.true]
-    if any(result.others):
-        others = f"all {len(result.probabilities) - len(shares):,} others"
+    of_class, of_model = result.shares(result.true)
+    if of_class:
+        own = f"{surprise(of_class):.2f} bits"
     else:
-        others = ""
-    longest = max(max(pair) for pair in (*shares.values(), result.others))
-    rows = [(name, name == right, pair) for name, pair in shares.items()]
-    if others:
-        rows.append((others, False, result.others))
-
-    def bar(of: str, share: float) -> str:
-        width = 100 * share / max(longest, 1e-12)
-        kind = "model" if of == "model" else "class"
-        return (
-            f'<div class="guess-of-{kind}"><span style="width: {width:.1f}%"></span>'
-            f"<small>{of} {escape(percent(share))}</small></div>"
-        )
-
-    lines = "".join(
-        f"<li><b>{escape(name)}{' ✓' if is_right else ''}</b>"
-        f"{bar(who, of_class)}{bar('model', of_model)}</li>"
-        for name, is_right, (of_class, of_model) in rows
-    )
-    st.html(f'<ul class="class-guesses">{lines}</ul>')
-    ticked = "" if right is None else " ✓: what came next."
-    st.caption(
-        f"Both bars have one scale; the longest is {percent(longest)}. Full bar: {who}; striped "
-        f"bar: model.{ticked}"
+        own = "without a bound (nobody guessed it, and −log2 of 0 is infinite)"
+    say_answer(
+        f"Next came {in_quotes(names[result.true])}: {who} {percent(of_class)} "
+        f"({result.counts.get(result.true, 0)} of {guesses}), model {percent(of_model)}.",
+        f"Surprise, −log2 of that: {who} {own}, model {surprise(of_model):.2f} bits.",
     )
 
 

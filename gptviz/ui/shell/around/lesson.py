@@ -25,6 +25,7 @@ from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open, stands_in
+from gptviz.lessons.start import LESSON
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
 from gptviz.streamlit_internals import browser, period
@@ -43,7 +44,7 @@ from ..subject.models import ModelKey, language_model, model_key
 from . import present
 from .class_answers import (
     AskedGuess,
-    draw_bars,
+    draw_answers,
     draw_guesses,
     follow,
     guess_box,
@@ -63,7 +64,9 @@ if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 # Keys of the address: the lesson, the number of the step (from 1), and the answered questions.
-KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
+STEP = "lesson_step"
+DONE = "lesson_done"
+KEYS = (LESSON, STEP, DONE)
 _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rwh])")
 # What became of a question, as the address says it: answered, or answered wrong once, so that its
 # hint is shown.
@@ -418,7 +421,7 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
     elif is_in_class():
         say_counted()
     elif teaches():
-        tally(asked, partial(draw_bars, question.options))
+        tally(asked, partial(draw_answers, question.options))
     return open_lesson
 
 
