@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from gptviz.lessons.library import FOLDER_SETTING, library
-from gptviz.lessons.start import check_start
 from gptviz.machine.hosting import Hosting, hosting, largest_upload, own_address, variable
 from gptviz.machine.location import APP
 from gptviz.machine.memory import free_bytes
@@ -76,6 +75,8 @@ def app(options: argparse.Namespace) -> None:
             )
         os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
     if (start := hosting().start) is not None:
+        from gptviz.lessons.start import check_start
+
         check_start(start, hosting().pages_of_class, library().lessons)
     shared = _for_a_class(options.options) if options.lan else []
     command = [
