@@ -100,7 +100,6 @@ class Question:
     #: an expression whose value is the right answer: the model computes it, no file has it. For a
     #: "guess" it is the text that went on in truth; the first token of it is the right one.
     answer: str
-    prompt: str = ""  #: for a "guess", the text that goes on
     options: tuple[str, ...] = ()  #: those of a choice
     within: float = 0.0  #: how far the answer to a "number" may be off
     unit: str = ""  #: that of a number
@@ -112,6 +111,7 @@ class Question:
     hint: str = ""
     #: the text that is shown after the reader has answered, as Markdown; may have expressions
     reveal: str = ""
+    prompt: str = ""  #: for a "guess", the text that goes on
     #: the line of each of its settings in the file
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 

@@ -83,6 +83,10 @@ def test_what_is_open_opens_and_leads_to_nothing_that_is_left_out(
     assert not [one for one in found if one.kind == "Model"], "Home would open it"
     assert lessons().lessons
     assert all(lesson.pages <= set(OPEN) for lesson in lessons().lessons.values())
+    third = opened("pages/attention.py", lesson="03-attention-is-an-average")
+    assert "3 Attention is an average" in "".join(one.label for one in third.expander), (
+        "with its number in the whole list"
+    )
     at = opened("pages/attention.py", lesson="01-tokens")
     assert (
         "There is no lesson “01-tokens” here: it leads to pages that this server leaves out"

@@ -180,6 +180,11 @@ def _lessons(this_period: int) -> Library:
     )
 
 
+def numbers() -> dict[str, int]:
+    """The number of each lesson, the same for all visitors, whatever they may open."""
+    return {name: number for number, name in enumerate(_lessons(period(5)).lessons, 1)}
+
+
 def current_lesson() -> OpenLesson | None:
     """The lesson that the address names, else the one that was open on the page before, if any."""
     asked = {key: st.query_params.get(key, st.session_state.get(key, "")) for key in KEYS}
@@ -310,10 +315,8 @@ def done_on_screen() -> str:
 
 def _number(lesson: Lesson) -> str:
     """The number of a lesson in the list, before its title."""
-    names = list(lessons().lessons)
-    if lesson.name in names:
-        return f"{names.index(lesson.name) + 1} "
-    return ""
+    number = numbers().get(lesson.name)
+    return "" if number is None else f"{number} "
 
 
 def link_first() -> None:

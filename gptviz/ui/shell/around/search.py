@@ -21,7 +21,7 @@ from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.widgets.words import MEANINGS
 
 from ..subject.model_list import said_by_card
-from .lesson import OpenLesson, address_of, lessons
+from .lesson import OpenLesson, address_of, lessons, numbers
 
 
 class Entry(NamedTuple):
@@ -60,11 +60,11 @@ def entries() -> Iterator[Entry]:
                 address_of(page.name, {"model": own}),
             )
     # The lessons by their numbers and titles, then their steps.
-    for place, lesson in enumerate(every, 1):
+    for lesson in every:
         yield Entry(
             "Lesson",
             lesson.title,
-            f"Lesson {place}. {lesson.about}",
+            f"Lesson {numbers().get(lesson.name, 0)}. {lesson.about}",
             OpenLesson(lesson, 0, {}).address,
         )
     for lesson in every:
