@@ -49,7 +49,7 @@ def forget() -> None:
 def switch() -> bool:
     """For who teaches, the control that asks the class; whether it is asked."""
     if not teaches():
-        addresses.accept_values(ASKS, ON_OR_OFF)
+        controls.linked_choice(ASKS, str, "", values=ON_OR_OFF, instead="the model's guess")
         return False
     asks = controls.switch(
         "Ask the class",
