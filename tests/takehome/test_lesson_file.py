@@ -139,3 +139,12 @@ def test_the_command_writes_one_file_that_loads_nothing(
         assert said in error(capsys, "lessons", "export", name, "--out", tmp_path / "x.html")
     assert main(["lessons", "export"]) == 2
     assert not (tmp_path / "x.html").exists()
+
+
+def test_in_a_file_a_guess_is_a_token_that_is_typed():
+    guess = Question("?", "guess", "'be'", prompt="To be, **or** not to")
+    lesson = Lesson("own", "x", "x", (LessonStep("x", "", questions=(guess,)),))
+    content = lesson_content(lesson, {"first_token": lambda prompt, text: f"␣{text}"}, blank)
+    (asked,) = list(content.pieces_of(AskedQuestion))
+    assert (asked.kind, asked.value, asked.words) == ("token", " be", "“␣be”")
+    assert "<code>To be, **or** not to▁" in as_html(content), "and its text is no markup"
