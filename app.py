@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gptviz.ui.menu import PAGES
+from gptviz.ui.menu import pages_here
 from gptviz.ui.records.home import PAGE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.frame import open_page
@@ -28,7 +28,7 @@ home.what_to_look_at(subject, above)
 real_model.offer()
 next_step()
 
-if others := [page for page in PAGES.values() if subject.kind.name not in page.kinds]:
+if others := [page for page in pages_here().values() if subject.kind.name not in page.kinds]:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("About other kinds of models:", width="content")
         for page in others:

@@ -486,7 +486,7 @@ def test_the_heading_of_every_page_is_shown_before_the_page_imports_its_room() -
                 break
             before |= {ast.unparse(line)} if isinstance(line, ast.ImportFrom) else set()
         record = f"gptviz.ui.records.{'home' if file.name == 'app.py' else file.stem}"
-        allowed = {f"from {record} import PAGE", "from gptviz.ui.menu import PAGES"}
+        allowed = {f"from {record} import PAGE", "from gptviz.ui.menu import pages_here"}
         assert before - allowed <= {
             "from gptviz.ui.shell import frame",
             "from gptviz.ui.shell.frame import open_page",

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gptviz.lessons.library import FOLDER_SETTING
-from gptviz.machine.hosting import Hosting, largest_upload, own_address, variable
+from gptviz.lessons.library import FOLDER_SETTING, library
+from gptviz.machine.hosting import Hosting, hosting, largest_upload, own_address, variable
 from gptviz.machine.location import APP
 from gptviz.machine.memory import free_bytes
 from gptviz.settings.fields import field_infos
@@ -27,6 +27,22 @@ def _options(this: Parser) -> None:
         "only read"
     )
     this.add_argument("--lan", action="store_true", help=about)
+    this.add_argument(
+        "--start",
+        metavar="LESSON-OR-LINK",
+        help="what the address opens: the name of a lesson, or the link to a page",
+    )
+    this.add_argument(
+        "--only",
+        metavar="PAGES",
+        help="the pages that the class may open, as in lessons,attention,next_token; on this "
+        "machine all may be opened",
+    )
+    about = (
+        "keep the answers of a class also as a list with a line for each browser, under the name "
+        "of an animal drawn at random"
+    )
+    this.add_argument("--pseudonyms", action="store_true", help=about)
     this.more_help = _settings_help
     this.add_argument(
         "options",
@@ -39,6 +55,11 @@ def _options(this: Parser) -> None:
 @command(10, _options, as_json=False, on_device=False, passes_on=True)
 def app(options: argparse.Namespace) -> None:
     """Open the app in a browser."""
+    for name in ("start", "only"):
+        if (given := getattr(options, name)) is not None:
+            os.environ[variable(name)] = given
+    if options.pseudonyms:
+        os.environ[variable("pseudonyms")] = "1"
     # Read now: a setting that makes no sense is an error at the start, and not at the first visit.
     # Pages name the limit; the server enforces it for files that come without a page too.
     limit = f"--server.maxUploadSize={largest_upload()}"
@@ -54,6 +75,10 @@ def app(options: argparse.Namespace) -> None:
                 file=sys.stderr,
             )
         os.environ[FOLDER_SETTING] = str(options.lessons.absolute())
+    if (start := hosting().start) is not None:
+        from gptviz.lessons.start import check_start
+
+        check_start(start, hosting().pages_of_class, library().lessons)
     shared = _for_a_class(options.options) if options.lan else []
     command = [
         sys.executable,

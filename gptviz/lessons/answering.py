@@ -65,6 +65,10 @@ def answer_to(question: Question, functions: Functions) -> Answer:
     """The answer that the model gives; an ExpressionError if there is none, or it is no number or
     option as the question asks.
     """
+    if question.kind == "guess":
+        # in an expression, so that what is wrong with it is said as of any other
+        goes_on = f"first_token({question.prompt!r}, {question.answer})"
+        return Answer(compute_expression(goes_on, functions), question)
     value = compute_expression(question.answer, functions)
     if question.kind == "number":
         if (

@@ -55,7 +55,7 @@ MOST_QUESTIONS = 12
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
 EXPRESSION = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
 
-QuestionKind = Literal["choice", "number", "token", "state"]
+QuestionKind = Literal["choice", "number", "token", "state", "guess"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 BLOCKS = ("page", "question")
 # How much a lesson asks for: nothing, some idea of what a model does, or the wish to find something
@@ -94,9 +94,11 @@ class Question:
 
     ask: str  #: the question, as Markdown; may have expressions
     #: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a
-    #: "state" of the page, which the reader reaches by a click
+    #: "state" of the page, which the reader reaches by a click; a "guess" of the token after
+    #: `prompt`, which is compared with the model's
     kind: QuestionKind
-    #: an expression whose value is the right answer: the model computes it, no file has it
+    #: an expression whose value is the right answer: the model computes it, no file has it. For a
+    #: "guess" it is the text that went on in truth; the first token of it is the right one.
     answer: str
     options: tuple[str, ...] = ()  #: those of a choice
     shown: tuple[str, ...] = ()  #: the options in the reader's language, in the same order
@@ -110,6 +112,7 @@ class Question:
     hint: str = ""
     #: the text that is shown after the reader has answered, as Markdown; may have expressions
     reveal: str = ""
+    prompt: str = ""  #: for a "guess", the text that goes on
     #: the line of each of its settings in the file
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
@@ -189,6 +192,13 @@ class Lesson:
     any_decoder: bool = False
     #: the line of each of its settings in the file
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def pages(self) -> set[str]:
+        """The names of the pages that it opens."""
+        return {"home" if step.page is None else step.page.page for step in self.steps[:1]} | {
+            step.page.page for step in self.steps if step.page is not None
+        }
 
     @property
     def expressions(self) -> list[tuple[int, int, str]]:
@@ -573,6 +583,7 @@ def _question(fields: _Fields) -> Question:
         ask=fields.text("ask"),
         kind=kind,
         answer=fields.text("answer"),
+        prompt=fields.text("prompt") if kind == "guess" else "",
         options=fields.texts("options") if kind == "choice" else (),
         within=fields.number("within", 0.0) if kind == "number" else 0.0,
         unit=fields.text("unit", "") if kind == "number" else "",

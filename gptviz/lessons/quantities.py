@@ -43,6 +43,8 @@ from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.tokenizers.learning import learn_merges
 from gptviz.text.tokenizers.pieces import cost
 
+from .guessing import GuessableTokens
+
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
 # The most blocks of the untrained models whose gradients are compared, as on the page Gradients.
@@ -193,6 +195,16 @@ def vocabulary(lm: LanguageModel) -> int:
 def probability(lm: LanguageModel, prompt: str, token: str) -> float:
     """How likely a token is to come next."""
     return float(probabilities(_logits(lm, prompt))[_token(lm, token)])
+
+
+def first_token(lm: LanguageModel, prompt: str, text: str) -> str:
+    """The visible form of the token with which a text begins where it goes on from a prompt. A
+    word has a space before it, unless every character is a token.
+    """
+    name = GuessableTokens(lm.tokenizer).first_token(prompt, text)
+    if name is None:
+        raise ValueError(f"{lm.name} has no token with which {text!r:.40} begins")
+    return name
 
 
 @_once

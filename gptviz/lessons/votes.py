@@ -1,13 +1,15 @@
-"""What a class answered: how many chose what, for each question of a lesson. Each browser has one
-voice, its last answer before the result is shown. Answers have no names, and are there only while
-the server runs.
+"""What a class answered: how many chose what, for each question that it is asked. Each browser has
+one voice, its last answer before the result is shown. Answers have no names, and are there only
+while the server runs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from random import SystemRandom
 from threading import Lock
+from typing import NamedTuple
 
 # The most answers to all questions together, and the most characters that are read of one: they
 # take at most about 100 MB.
@@ -17,7 +19,30 @@ FULL = (
     f"not all answers are counted: the server has room for {MOST_ANSWERS:,} of all questions "
     "together. A question that is asked again, or a new start of the server, makes room"
 )
-Question = tuple[str, int, int]
+# The names under which the answers of browsers stand in a list. Nobody is called so, and none of
+# them says anything of who is meant.
+_ANIMALS = (
+    "Albatross Alpaca Ant Armadillo Badger Bear Beaver Bee Beetle Bison Butterfly Camel "
+    "Caribou Cat Cheetah Chinchilla Cicada Cormorant Crab Crane Cricket Crow Deer Dolphin "
+    "Dormouse Dove Dragonfly Duck Eagle Eel Falcon Ferret Finch Firefly Flamingo Fox Frog "
+    "Gazelle Gecko Gibbon Giraffe Goose Grasshopper Gull Hamster Hare Hedgehog Heron Horse Ibex "
+    "Iguana Jackdaw Jaguar Jellyfish Kangaroo Kingfisher Kiwi Koala Lark Lemur Leopard Lion Lizard "
+    "Llama Lobster Lynx Magpie Manatee Marmot Marten Meerkat Mole Moose Moth Mouse Newt Octopus "
+    "Okapi Orca Ostrich Otter Owl Panda Parrot Pelican Penguin Pheasant Puffin Quail Rabbit Raccoon "
+    "Raven Reindeer Robin Salmon Seahorse Seal Sparrow Squid Squirrel Starfish Stork Swallow "
+    "Swan Tapir Tiger Tortoise Toucan Turtle Wolf Wombat "
+    "Woodpecker Wren Yak Zebra"
+)
+ANIMALS = tuple(_ANIMALS.split())
+
+
+class Question(NamedTuple):
+    """A question that a class is asked."""
+
+    where: str  #: the name of the lesson or of the page that asks it
+    #: in a lesson the numbers of the step and of the question in it, from 1, as in "2.1"
+    number: str
+    words: str  #: as it is asked
 
 
 @dataclass
@@ -34,9 +59,21 @@ class Ballot:
         """The answers, the most frequent first, and how many browsers gave each."""
         return Counter(self.answers.values()).most_common()
 
+    def answer_of(self, browser: str | None) -> str | None:
+        """What a browser answered last, or None."""
+        return self.answers.get(hash(browser))
+
+
+def _shuffled_animals() -> list[str]:
+    return SystemRandom().sample(ANIMALS, len(ANIMALS))
+
 
 _lock = Lock()
 _ballots: dict[Question, Ballot] = {}
+# The animals in the order in which they are given away, another one in each run of the server, and
+# the name that each voice was given.
+_animals = _shuffled_animals()
+_pseudonyms: dict[int, str] = {}
 
 
 def count(question: Question, browser: str | None, answer: str) -> str:
@@ -44,8 +81,9 @@ def count(question: Question, browser: str | None, answer: str) -> str:
     or an empty text if it does.
 
     Args:
-        question: the lesson, and the numbers of the step and of the question in it.
+        question: what was asked.
         browser: tells browsers apart; None for one that keeps no cookie.
+        answer: what was answered.
     """
     with _lock:
         ballot = _ballots.setdefault(question, Ballot())
@@ -59,6 +97,9 @@ def count(question: Question, browser: str | None, answer: str) -> str:
             ballot.is_full = True
             return FULL
         ballot.answers[voice] = answer[:LONGEST]
+        if voice not in _pseudonyms:
+            lap, place = divmod(len(_pseudonyms), len(_animals))
+            _pseudonyms[voice] = f"{_animals[place]} {lap + 1 if lap else ''}".strip()
         return ""
 
 
@@ -82,6 +123,38 @@ def ask_again(question: Question) -> None:
 
 
 def forget() -> None:
-    """Forget all answers."""
+    """Forget all answers, and who had which animal's name."""
     with _lock:
         _ballots.clear()
+        _pseudonyms.clear()
+        _animals[:] = _shuffled_animals()
+
+
+def counted_answers() -> list[tuple[Question, str, int]]:
+    """Each answer to each question, and how many browsers gave it, the questions in the order in
+    which they were first answered.
+    """
+    with _lock:
+        return [
+            (question, answer, n_browsers)
+            for question, each in _ballots.items()
+            for answer, n_browsers in each.counts
+        ]
+
+
+def pseudonym(browser: str | None) -> str:
+    """The animal's name under which the answers of a browser stand in a list, drawn at random with
+    its first answer, and kept until the server ends or all answers are forgotten; empty if it gave
+    none.
+    """
+    return _pseudonyms.get(hash(browser), "")
+
+
+def answers_by_pseudonym() -> dict[str, dict[Question, str]]:
+    """What each browser answered, under an animal's name, in the order of these names."""
+    with _lock:
+        found: dict[str, dict[Question, str]] = {}
+        for question, each in _ballots.items():
+            for voice, answer in each.answers.items():
+                found.setdefault(_pseudonyms[voice], {})[question] = answer
+        return dict(sorted(found.items()))

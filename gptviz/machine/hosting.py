@@ -17,6 +17,9 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from gptviz.settings.fields import check_choices, check_numbers, field_info, setting
+from gptviz.settings.known_names import name_known
+
+from .location import page_names
 
 R = TypeVar("R")
 NO_UPLOADS = "this server takes no files"
@@ -50,6 +53,24 @@ class Hosting:
     )
     models: str | None = setting(
         None, "Models", "The names of the models that are shown, separated by commas; default: all."
+    )
+    start: str | None = setting(
+        None,
+        "Start",
+        "What the address of the server opens: the name of a lesson, or the link to a page; "
+        "default: Home. `gptviz app --start` sets it.",
+    )
+    only: str | None = setting(
+        None,
+        "Only these pages",
+        "The names of the pages that visitors may open, separated by commas; default: all. With "
+        "GPTVIZ_LAN=1 the owner may open all. `gptviz app --only` sets it.",
+    )
+    pseudonyms: bool = setting(
+        False,
+        "Pseudonyms",
+        "1: for the owner, the answers of a class are also a list with a line for each browser, "
+        "under the name of an animal drawn at random. `gptviz app --pseudonyms` sets it.",
     )
     longest_text: int = setting(
         100_000, "Longest text", "The most characters of a prompt.", low=1, high=1_000_000
@@ -90,13 +111,37 @@ class Hosting:
     def __post_init__(self) -> None:
         check_choices(self)
         check_numbers(self)
+        known = page_names()
+        pages = self.pages_of_class
+        if pages is not None and not set() < pages <= set(known):
+            wrong = min(pages.difference(known), default="")
+            raise ValueError(
+                f"only names {wrong!r:.40}, and there is no such page{name_known(wrong, known)}"
+            )
+
+    @property
+    def pages_of_class(self) -> frozenset[str] | None:
+        """The names of the pages that visitors may open; None for all."""
+        return _names(self.only)
+
+    @property
+    def allowed_pages(self) -> frozenset[str] | None:
+        """The same for this visitor: the owner of a server for a class may open all."""
+        if self.lan and not self.read_only:
+            return None
+        return self.pages_of_class
 
     @property
     def allowed_models(self) -> frozenset[str] | None:
         """The names of the models that are shown; None for all."""
-        if self.models is None:
-            return None
-        return frozenset(name.strip() for name in self.models.split(",") if name.strip())
+        return _names(self.models)
+
+
+def _names(given: str | None) -> frozenset[str] | None:
+    """The names in a text that has commas between them; None if there is no text."""
+    if given is None:
+        return None
+    return frozenset(name.strip() for name in given.split(",") if name.strip())
 
 
 def variable(name: str) -> str:
@@ -151,8 +196,13 @@ def environment() -> dict[str, str]:
     """The environment of a process that does the work of the visitor whose page runs: it keeps
     nothing for one who only reads.
     """
-    reads_only = "1" if hosting().read_only else ""
-    return {**os.environ, variable("lan"): "", variable("read_only"): reads_only}
+    allowed = hosting()
+    own = {
+        "lan": "",
+        "read_only": "1" if allowed.read_only else "",
+        "only": allowed.only or "" if allowed.allowed_pages else "",
+    }
+    return {**os.environ, **{variable(name): value for name, value in own.items()}}
 
 
 def _is_guest() -> bool:

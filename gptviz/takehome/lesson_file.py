@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from textwrap import indent
 
 from gptviz.languages import translate
 from gptviz.lessons.answering import Functions, answer_to, fill_text
 from gptviz.lessons.checking import with_model
+from gptviz.lessons.guessing import written_text
 from gptviz.lessons.lesson import Lesson, LessonStep
 from gptviz.lessons.real_model import stands_in
 from gptviz.lessons.translation import LATE
@@ -89,13 +91,20 @@ def _words(
             words = f"{answer.in_words} ({counts})"
         else:
             words = answer.in_words
+        kind = question.kind
+        value = answer.value
+        if kind == "guess":
+            # a file has no class: the token is typed
+            kind = "token"
+            value = written_text(str(value))
+            ask = f"{ask}\n\n{indent(f'{question.prompt}▁', '    ')}"
         yield AskedQuestion(
             f"step-{number}-question-{place}",
             ask,
-            question.kind,
+            kind,
             question.options,
             tuple(question.label(option) for option in question.options),
-            answer.value,
+            value,
             within,
             words,
             hint,

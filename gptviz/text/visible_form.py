@@ -3,6 +3,8 @@ apart.
 """
 
 import unicodedata
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 TOKEN_KINDS: Final = (
@@ -111,3 +113,11 @@ def kind_of_text(text: str) -> str:
     if unicodedata.name(letters[0], "").startswith("LATIN SMALL LETTER"):
         return "consonant"
     return "other"
+
+
+def unique_names(labels: Sequence[str]) -> tuple[str, ...]:
+    """A name for each token: its label, with its number where others have the same label."""
+    times = Counter(labels)
+    return tuple(
+        label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels)
+    )

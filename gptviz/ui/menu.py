@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
+from gptviz.machine.hosting import hosting
 from gptviz.ui import records
 from gptviz.ui.page import GROUP_NAMES, Group, Page
 
@@ -20,3 +21,9 @@ GROUPS: dict[Group, tuple[Page, ...]] = {
 # many pages take them apart.
 IN_MENU: tuple[Group, ...] = ("From outside", "What it is made of", "Your models", "Take it apart")
 PAGES = {page.name: page for group in GROUPS.values() for page in group}
+
+
+def pages_here() -> dict[str, Page]:
+    """The pages that the visitor whose page runs may open, by their names."""
+    allowed = hosting().allowed_pages
+    return {name: page for name, page in PAGES.items() if allowed is None or name in allowed}

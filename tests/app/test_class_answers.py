@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from gptviz.lessons import votes
 from gptviz.machine import hosting
-from gptviz.ui.shell.around import lesson, present
+from gptviz.ui.shell.around import class_answers, lesson, present
 from tests.app.opening import opened, press, says
 
 # A step with one question and its options.
@@ -26,6 +26,7 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], AppTest]:
     def visit(browser: str | None) -> AppTest:
         monkeypatch.setattr(hosting, "_is_guest", lambda: browser is not None)
         monkeypatch.setattr(lesson, "browser", lambda: browser)
+        monkeypatch.setattr(class_answers, "browser", lambda: browser)
         return opened("app.py", **STEP)
 
     return visit
@@ -41,7 +42,7 @@ def answer(at: AppTest, option: int) -> AppTest:
 def test_each_browser_has_one_voice_and_who_sits_at_the_server_shows_the_result(
     visit: Callable[[str | None], AppTest],
 ) -> None:
-    assert lesson.RULE in says(visit("a"))
+    assert class_answers.RULE in says(visit("a"))
     for browser, option in (("a", 0), ("a", 1), ("b", 0)):
         answer(visit(browser), option)
     teacher = answer(visit(None), 0)
@@ -50,13 +51,13 @@ def test_each_browser_has_one_voice_and_who_sits_at_the_server_shows_the_result(
     assert "Yours is not counted" in said
     assert "Answers of the class**: " not in said, "nobody sees it before it is shown"
     teacher = press(teacher, "Show the result")
-    (table,) = [
+    (drawn,) = [
         each.proto.body
         for each in teacher.get("html")
-        if '<table class="class-answers">' in each.proto.body
+        if each.proto.body.startswith('<ul class="class-answers">')
     ]
     options = [option.strip() for option in teacher.radio[0].options]
-    counts = re.findall(r'<th scope="row">(.*?)</th>.*?<td>(\d+)</td>', table)
+    counts = re.findall(r"<li><b>(.*?)</b>.*?<small>(\d+)</small>", drawn)
     assert counts == [(option, "1" if i < 2 else "0") for i, option in enumerate(options)]
     assert "the result is shown already" in says(answer(visit("b"), 1)).lower()
     assert "In all 2" in says(visit(None))
@@ -66,7 +67,7 @@ def test_each_browser_has_one_voice_and_who_sits_at_the_server_shows_the_result(
 def test_without_a_class_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     votes.forget()
     at = answer(opened("app.py", **STEP), 0)
-    assert lesson.RULE not in says(at)
+    assert class_answers.RULE not in says(at)
     assert not votes._ballots
 
 
@@ -80,9 +81,10 @@ def test_who_sits_at_the_server_teaches_a_lesson_from_its_card(
     assert not asked, "a guest has no such button"
     visit(None)
     opened("pages/lessons.py")
-    assert len(asked) == len(lesson.lessons().lessons)
-    assert asked[0].startswith("./tokens?")
-    assert "lesson=01-tokens" in asked[0]
+    taught = [address for address in asked if "lesson=" in address]
+    assert len(taught) == len(lesson.lessons().lessons)
+    assert taught[0].startswith("./tokens?")
+    assert "lesson=01-tokens" in taught[0]
 
 
 def test_a_relative_address_is_shown_as_a_class_can_open_it(

@@ -70,6 +70,9 @@ def test_without_settings_all_is_allowed(monkeypatch: pytest.MonkeyPatch) -> Non
         ("minutes", "nan"),
         ("training", "1.5"),
         ("memory", "1"),
+        ("only", "attention,lense"),
+        ("only", " , "),
+        ("pseudonyms", "perhaps"),
         ("memory", f"{SMALLEST_MEMORY - 0.1}"),
     ],
 )
@@ -158,6 +161,40 @@ def test_a_server_for_a_class_answers_its_network_within_limits_that_can_be_set(
     assert "http://10.0.0.7:8600" in capsys.readouterr().out
     monkeypatch.setattr(app, "own_address", lambda: None)
     assert "this machine is in no network" in error(capsys, "app", "--lan")
+
+
+def test_what_a_room_opens_is_set_by_options_or_by_variables_and_checked_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr(app.os, "execv", lambda _, command: begun.append(command))
+    monkeypatch.setattr(app, "own_address", lambda: "10.0.0.7")
+    given = {"start": "attention?model=bpe", "only": "lessons,attention", "pseudonyms": "1"}
+    for by_option in (True, False):
+        names = {} if by_option else {variable(name): value for name, value in given.items()}
+        options = ("--start", given["start"], "--only", given["only"], "--pseudonyms")
+        monkeypatch.setattr(app.os, "environ", names)
+        assert main(["app", "--lan", *(options if by_option else ())]) == 0
+        allowed = hosting()
+        assert (allowed.start, allowed.only, allowed.pseudonyms) == (
+            *map(given.get, ("start", "only")),
+            True,
+        )
+        assert allowed.pages_of_class == {"lessons", "attention"}
+    for options, why in (
+        (
+            ("--only", "lense"),
+            "GPTVIZ_ONLY names 'lense', and there is no such page: did you mean 'lens'",
+        ),
+        (("--start", "lense"), "GPTVIZ_START is 'lense', which is no lesson and no link"),
+        (
+            ("--start", "lens", "--only", "lessons"),
+            "which opens lens, and GPTVIZ_ONLY leaves that out",
+        ),
+    ):
+        monkeypatch.setattr(app.os, "environ", {})
+        assert why in error(capsys, "app", *options)
+    assert len(begun) == 2
 
 
 def test_only_the_models_that_are_named_can_be_opened(

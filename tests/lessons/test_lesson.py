@@ -184,6 +184,7 @@ def test_every_kind_of_question_can_be_read():
         "number": "within: 1",
         "token": "reveal: x",
         "state": "state: head",
+        "guess": "prompt: the",
     }
     assert set(fields) == set(KINDS)
     for kind, line in fields.items():

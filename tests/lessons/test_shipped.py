@@ -48,7 +48,7 @@ def test_a_lesson_asks_says_what_it_is_based_on_and_takes_minutes(name: str) -> 
     assert sum(len(step.questions) for step in lesson.steps) >= 2
     assert any(step.page is not None for step in lesson.steps)
     assert lesson.based_on
-    assert 3 <= lesson.minutes <= 10
+    assert 3 <= lesson.minutes <= 15
     assert lesson.level in LEVELS
 
 

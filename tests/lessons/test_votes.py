@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gptviz.lessons import votes
+from tests.command_line import printed_elsewhere
 
-QUESTION = ("01-tokens", 0, 0)
-OTHER = ("01-tokens", 0, 1)
+QUESTION = votes.Question("01-tokens", "1.1", "How many?")
+OTHER = votes.Question("01-tokens", "1.2", "How many words?")
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +81,52 @@ def test_of_a_browser_nothing_is_kept_but_a_number_and_of_an_answer_its_beginnin
     ((voice, answer),) = votes.ballot(QUESTION).answers.items()
     assert isinstance(voice, int)
     assert answer == "x" * votes.LONGEST
+
+
+answered = st.dictionaries(
+    st.tuples(st.sampled_from([QUESTION, OTHER]), st.sampled_from("abcdef")),
+    st.sampled_from(["3", "4", "ten"]),
+)
+
+
+@given(answered)
+def test_the_answers_of_the_hour_are_those_of_a_plain_count(
+    answers: dict[tuple[votes.Question, str], str],
+) -> None:
+    votes.forget()
+    for (question, browser), answer in answers.items():
+        votes.count(question, browser, answer)
+    counted = votes.counted_answers()
+    assert {(question, answer): count for question, answer, count in counted} == Counter(
+        (question, answer) for (question, _), answer in answers.items()
+    )
+    rows = votes.answers_by_pseudonym()
+    by_browser: dict[str, dict[votes.Question, str]] = {}
+    for (question, browser), answer in answers.items():
+        by_browser.setdefault(browser, {})[question] = answer
+    assert {votes.pseudonym(browser): given for browser, given in by_browser.items()} == rows
+    assert list(rows) == sorted(rows), "the order in which browsers answered is not told"
+
+
+def test_a_pseudonym_is_an_animal_that_stays_until_all_is_forgotten() -> None:
+    assert votes.pseudonym("a") == "", "who has not answered has none"
+    n_browsers = len(votes.ANIMALS) + 5
+    for number in range(n_browsers):
+        votes.count(QUESTION, str(number), "3")
+    names = [votes.pseudonym(str(number)) for number in range(n_browsers)]
+    assert names == [votes.pseudonym(str(number)) for number in range(n_browsers)]
+    assert len(set(names)) == n_browsers
+    assert {name.partition(" ")[0] for name in names} == set(votes.ANIMALS)
+    votes.forget()
+    for number in range(n_browsers):
+        votes.count(QUESTION, str(number), "3")
+    assert names != [votes.pseudonym(str(number)) for number in range(n_browsers)]
+
+
+def test_pseudonyms_are_drawn_anew_in_each_run() -> None:
+    code = (
+        "from gptviz.lessons import votes; question = votes.Question('a', '', '?');"
+        "[votes.count(question, str(n), 'x') for n in range(9)];"
+        "print([votes.pseudonym(str(n)) for n in range(9)])"
+    )
+    assert printed_elsewhere(code) != printed_elsewhere(code)

@@ -181,3 +181,12 @@ def test_the_package_for_course_sites_has_the_very_file_and_a_manifest_that_name
 def test_the_same_lesson_gives_the_same_package():
     content = lesson_content(parse_lesson(LESSON, "own"), {"parameters": lambda: 1}, blank)
     assert scorm_package(content, "file") == scorm_package(content, "file")
+
+
+def test_in_a_file_a_guess_is_a_token_that_is_typed():
+    guess = Question("?", "guess", "'be'", prompt="To be, **or** not to")
+    lesson = Lesson("own", "x", "x", (LessonStep("x", "", questions=(guess,)),))
+    content = lesson_content(lesson, {"first_token": lambda prompt, text: f"␣{text}"}, blank)
+    (asked,) = list(content.pieces_of(AskedQuestion))
+    assert (asked.kind, asked.value, asked.words) == ("token", " be", "“␣be”")
+    assert "<code>To be, **or** not to▁" in as_html(content), "and its text is no markup"

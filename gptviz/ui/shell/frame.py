@@ -23,13 +23,13 @@ from gptviz.model.devices import STORED
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import ANY
-from gptviz.ui.menu import GROUPS, IN_MENU, PAGES
+from gptviz.ui.menu import GROUPS, IN_MENU, PAGES, pages_here
 from gptviz.ui.page import Page
 from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.widgets import addresses, buttons, controls, tries, visit
 from gptviz.ui.widgets.headings import say_below_titles
 
-from .around import glossary, language, lesson, present, search, server_log, tour
+from .around import glossary, language, lesson, present, room, search, server_log, tour
 from .around.share import share
 from .subject import edits, kinds, prompts, scrubber
 
@@ -123,6 +123,8 @@ def open_page(page: Page) -> None:
         # The page is loaded anew, so that it opens on all that its address says.
         st.html("<script>location.reload()</script>", unsafe_allow_javascript=True)
         st.stop()
+    if OPEN_PAGE not in st.session_state:
+        room.open_start(page)
     if st.session_state.get(OPEN_PAGE) != page.name:
         st.session_state[OPEN_PAGE] = page.name
         tries.forget()
@@ -158,6 +160,7 @@ def open_page(page: Page) -> None:
         done = lesson.done_on_screen()
         step = lesson.step_on_screen()
         page_helpers(key="page helpers", done=done, step=step, presents=is_presenting)
+    room.refuse_left_out(page)
     kind = kinds.kind_said(checkpoints.folder_of(model_on_screen())) or "decoder"
     with st.container(gap=None, key="page-head"):
         with st.container(
@@ -167,6 +170,7 @@ def open_page(page: Page) -> None:
             with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
                 tour.tour_button(page)
                 glossary.words_button(page)
+                room.room_button()
                 share(page.name, model_on_screen() if MODEL_KINDS[kind].continues else None)
         st.caption(_text_for(page.caption, kind))
     begun.set()
@@ -207,13 +211,17 @@ def _menu() -> None:
     """
     folded = st.session_state.setdefault(FOLDED, set())
     state = carried_state()  # once for all links
+    here = pages_here()
     for group in IN_MENU:
+        entries = [page for page in GROUPS[group] if page.name in here]
+        if not entries:
+            continue
         fold = partial(folded.symmetric_difference_update, [group])
         opened = st.expander(
             group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold
         )
         with opened.container(gap="xxsmall"):
-            for entry in GROUPS[group]:
+            for entry in entries:
                 if "model" in state:
                     query = state
                 else:
@@ -294,7 +302,7 @@ def link(
     description: str | None = None,
     query: Mapping[str, str] | None = None,
 ) -> None:
-    """A link to `page`.
+    """A link to `page`, if this visitor may open it.
 
     Args:
         label: the page's title unless given.
@@ -302,6 +310,8 @@ def link(
         query: what the link asks for; unless given, the shared state, or the page's own model if
             the reader has chosen nothing.
     """
+    if page.name not in pages_here():
+        return
     state = dict(({"model": default_model(page)} | carried_state()) if query is None else query)
     # An address leaves this model out, unless its page would open on another one, or the model of
     # this page would be taken along.

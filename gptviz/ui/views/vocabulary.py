@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 import streamlit as st
 
 from gptviz.text import Tokenizer
+from gptviz.text.visible_form import unique_names
 from gptviz.ui.shell.subject import ModelKey, language_model
 
 
@@ -38,8 +38,5 @@ def tokens(key: ModelKey) -> Vocabulary:
 def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Vocabulary:
     tokenizer = _tokenizer
     labels = tuple(tokenizer.labels())
-    times = Counter(labels)
-    names = tuple(
-        label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels)
-    )
-    return Vocabulary(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))
+    kinds = tuple(map(tokenizer.kind_of, range(len(labels))))
+    return Vocabulary(labels, unique_names(labels), kinds)

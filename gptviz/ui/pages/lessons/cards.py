@@ -23,6 +23,8 @@ HOW = f"""A lesson is a Markdown file with the ending `.md`. It begins with its 
 step, a block `page` opens a page in a given state (`open` is the name in the page's address, and each other line is what the
 address says), and a block `question` asks something: a `choice`, a `number`, a `token`, or a `state` that is chosen on the page:
 `state: block, head` names what the click writes into the address, and the answer is then like "1.3".
+With a `guess` a class guesses the token after its `prompt`; the answer is the text that went on, as in `answer: "'be'"`, of which
+the first token is right.
 A choice has its `options: [one, other]`; a number may be off by `within`.
 A first wrong answer shows the `hint`, if there is one, and the reader may try once more; then the answer and the `reveal` are
 shown.
@@ -67,11 +69,12 @@ def show() -> None:
     """All lessons in their order, and how to write one."""
     library = shell.lessons()
     models = checkpoints.folders()
+    numbers = shell.numbers()
     # The lessons that fill a period at school, with the minutes of each.
     if library.path:
-        numbers = {name: number for number, name in enumerate(library.lessons, 1)}
         ways = " · ".join(
-            f"{_begin(numbers[lesson.name], lesson)} ({lesson.minutes})" for lesson in library.path
+            f"{_begin(numbers.get(lesson.name, 0), lesson)} ({lesson.minutes})"
+            for lesson in library.path
         )
         total = sum(lesson.minutes for lesson in library.path)
         st.html(
@@ -79,14 +82,14 @@ def show() -> None:
             f"{total} minutes.</p>"
         )
     with st.container(horizontal=True, key="cards-lessons"):
-        for number, lesson in enumerate(library.lessons.values(), 1):
+        for lesson in library.lessons.values():
             begun = shell.begin_lesson(lesson)
             opens = lesson.steps[0].page
             with st.container(border=True, height="stretch", gap="xsmall"):
                 with st.container(horizontal=True, gap="small", key=f"lesson-{lesson.name}"):
                     st.markdown(PAGES.get(opens.page if opens else "", PAGE).icon, width="content")
                     st.html(
-                        f"{_begin(number, lesson)}<p "
+                        f"{_begin(numbers.get(lesson.name, 0), lesson)}<p "
                         f'class="lesson-about">{escape(lesson.about)}</p>'
                     )
                 if lesson.level:

@@ -9,7 +9,7 @@ it always looks the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -26,29 +26,49 @@ from gptviz.lessons.expression import ExpressionError
 from gptviz.lessons.lesson import Lesson, PageState, Question
 from gptviz.lessons.library import Library, library
 from gptviz.lessons.real_model import about_what_is_open, stands_in
+from gptviz.lessons.start import LESSON
 from gptviz.lessons.translation import LATE
-from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
 from gptviz.streamlit_internals import browser, period
+from gptviz.ui.menu import pages_here
 from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
 from gptviz.ui.widgets import (
     addresses,
     capitalise_text,
     escape_markdown,
+    in_quotes,
     press_button,
     say_answer,
 )
 
 from ..subject.models import ModelKey, language_model, model_key
 from . import present
+from .class_answers import (
+    AskedGuess,
+    draw_answers,
+    draw_guesses,
+    follow,
+    guess_box,
+    guess_in_class,
+    guessable,
+    is_in_class,
+    is_shown,
+    one_guess,
+    say_counted,
+    show_text,
+    tally,
+    teaches,
+)
 from .take_home import take_lesson_home
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
 
 # Keys of the address: the lesson, the number of the step (from 1), and the answered questions.
-KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
+STEP = "lesson_step"
+DONE = "lesson_done"
+KEYS = (LESSON, STEP, DONE)
 _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rwh])")
 # What became of a question, as the address says it: answered, or answered wrong once, so that its
 # hint is shown.
@@ -56,9 +76,6 @@ RIGHT = "r"
 WRONG = "w"
 HINTED = "h"
 MOST_ANSWERS = 200
-MOST_SHOWN = 8
-# What counts where a class answers a question.
-RULE = "Each browser has one voice: its last answer before the result is shown."
 # The key of the session's state with the answered questions of every lesson that was open, by its
 # name.
 _ANSWERED = "lessons answered"
@@ -146,9 +163,19 @@ def address_of(page: str, query: Mapping[str, str] | None = None) -> str:
 
 
 def lessons() -> Library:
-    """All lessons in the reader's language, read again every few seconds: a teacher soon sees a
-    change to a file.
+    """All lessons whose pages this visitor may open, in the reader's language, read again every few
+    seconds: a teacher soon sees a change to a file.
     """
+    known = _every_lesson()
+    here = pages_here().keys()
+    return replace(
+        known,
+        lessons={name: lesson for name, lesson in known.lessons.items() if lesson.pages <= here},
+    )
+
+
+def _every_lesson() -> Library:
+    """All lessons in the reader's language, also those that lead to pages that are left out."""
     return _lessons(period(5), tuple(wanted()))
 
 
@@ -158,6 +185,11 @@ def _lessons(this_period: int, languages: tuple[str, ...]) -> Library:
     return replace(
         known, lessons={name: about_what_is_open(lesson) for name, lesson in known.lessons.items()}
     )
+
+
+def numbers() -> dict[str, int]:
+    """The number of each lesson, the same for all visitors, whatever they may open."""
+    return {name: number for number, name in enumerate(_every_lesson().lessons, 1)}
 
 
 def current_lesson() -> OpenLesson | None:
@@ -210,8 +242,13 @@ def panel() -> bool:
     addresses.accept_values(LESSON, one_of(lessons().lessons))
     if open_lesson is None:
         if asked is not None:
+            if asked in _every_lesson().lessons:
+                why = " here: it leads to pages that this server leaves out"
+            else:
+                why = ""
             st.warning(
-                f"There is no lesson “{escape_markdown(asked[:60])}”.", icon=":material/link_off:"
+                f"There is no lesson “{escape_markdown(asked[:60])}”{why}.",
+                icon=":material/link_off:",
             )
         keep(None)
         return False
@@ -237,8 +274,9 @@ def panel() -> bool:
         about = _key(open_lesson.lesson)
         if not (present.is_view_only() and step.questions):
             _text(step.text, about)
-        # it names controls, which are not there
-        if step.page is not None and step.page.look_at and not present.is_view_only():
+        # It names controls, which are not there; and who guesses on a phone needs the room.
+        guesses = is_in_class() and any(asked.kind == "guess" for asked in step.questions)
+        if step.page is not None and step.page.look_at and not (present.is_view_only() or guesses):
             st.info(escape_markdown(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small", key=f"question-{number}"):
@@ -293,10 +331,8 @@ def done_on_screen() -> str:
 
 def _number(lesson: Lesson) -> str:
     """The number of a lesson in the list, before its title."""
-    names = list(lessons().lessons)
-    if lesson.name in names:
-        return f"{names.index(lesson.name) + 1} "
-    return ""
+    number = numbers().get(lesson.name)
+    return "" if number is None else f"{number} "
 
 
 def link_first() -> None:
@@ -361,17 +397,20 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
     Returns the lesson as it then is.
     """
     key = f"{open_lesson.lesson.name} {open_lesson.step} {number}"
-    asked = open_lesson.lesson.name, open_lesson.step, number
-    allowed = hosting()
+    asked = votes.Question(
+        open_lesson.lesson.name, f"{open_lesson.step + 1}.{number + 1}", question.ask
+    )
     not_counted = ""
     _text(question.ask, about)
+    if question.kind == "guess" and (is_in_class() or teaches()):
+        return _guess_with_class(open_lesson, number, asked, about)
     given: str | float | None
     if question.kind == "state":
         given, is_checked = _chosen_state(
             question, key, open_lesson.lesson.steps[open_lesson.step].page
         )
     else:
-        given = _given_answer(question, key)
+        given = _given_answer(question, key, about)
         is_checked = press_button("Check", key=f"check {key}")
     if is_checked:
         try:
@@ -386,7 +425,7 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
                 else "Give an answer first: a guess is fine."
             )
             return open_lesson
-        if allowed.lan and allowed.read_only:
+        if is_in_class():
             said = f"{given:g}" if isinstance(given, float) else given
             not_counted = votes.count(asked, browser(), said)
         open_lesson = open_lesson.with_answer(number, answer.is_right(given))
@@ -394,52 +433,74 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
     became = open_lesson.done.get((open_lesson.step, number))
     if became is not None:
         _reveal(question, became, about)
+        if question.kind == "guess" and became != HINTED and isinstance(given, str):
+            draw_guesses(_asked_guess(question, about, asked), "you", one_guess(given))
     if not_counted:
         st.info(f"{capitalise_text(not_counted)}.")
-    elif allowed.lan and allowed.read_only:
-        st.caption(f"The answers of the class are counted, without names. {RULE}")
-    elif allowed.lan:
-        _of_the_class(asked, question.options)
+    elif is_in_class():
+        say_counted()
+    elif teaches():
+        tally(asked, partial(draw_answers, question.options))
     return open_lesson
 
 
-@st.fragment(run_every=3.0)
-def _of_the_class(question: votes.Question, options: Sequence[str]) -> None:
-    """For who sits at the server: how many of the class have answered and, once that is shown, how
-    many chose what, of `options` those too that nobody chose.
+def _asked_guess(question: Question, about: ModelKey, asked: votes.Question) -> AskedGuess:
+    """A question of the kind "guess" as a class is asked it; an ExpressionError if its answer
+    cannot be computed.
     """
-    ballot = votes.ballot(question)
-    total = f"In all {len(ballot.answers):,}."
-    if not ballot.is_shown:
-        st.caption(f"**Answers of the class**, without names. {total} {RULE} Yours is not counted.")
-        label = "Show the result"
-        act = votes.show
-    else:
-        st.caption(f"**Answers of the class**: {total}")
-        counts = dict.fromkeys(options, 0) | dict(ballot.counts)
-        most = max(counts.values(), default=0)
-        rows = "".join(
-            f'<tr><th scope="row">{escape(answer)}</th>'
-            f'<td><span style="width: {100 * count / max(1, most):.0f}%"></span></td>'
-            f"<td>{count:,}</td></tr>"
-            for answer, count in list(counts.items())[:MOST_SHOWN]
-        )
-        st.html(f'<table class="class-answers">{rows}</table>')
-        label = "Ask again"
-        act = votes.ask_again
-    st.button(
-        label,
-        key=f"result {question}",
-        on_click=act,
-        args=(question,),
-        help="To ask again forgets the answers.",
+    lm = language_model(about)
+    ids = lm.seen(lm.encode(question.prompt)).tolist()
+    return AskedGuess(
+        asked, about, question.prompt, tuple(ids), str(_answer(question, about).value)
     )
-    if ballot.is_full:
-        st.warning(f"{capitalise_text(votes.FULL)}.")
 
 
-def _given_answer(question: Question, key: str) -> str | float | None:
+def _guess_with_class(
+    open_lesson: OpenLesson, number: int, asked: votes.Question, about: ModelKey
+) -> OpenLesson:
+    """A guess that a class makes together: who teaches sees how many have guessed, and shows all
+    the result. Returns the lesson as it then is.
+    """
+    question = open_lesson.lesson.steps[open_lesson.step].questions[number]
+    try:
+        guess = _asked_guess(question, about, asked)
+    except (ExpressionError, ValueError) as error:
+        st.error(f"The answer cannot be computed: {escape_markdown(str(error))}")
+        return open_lesson
+    if teaches():
+
+        def draw(ballot: votes.Ballot) -> None:
+            draw_guesses(guess, "class", ballot)
+            _text(question.reveal, about)
+
+        show_text(guess.before)
+        tally(asked, draw)
+        return open_lesson
+    ballot = guess_in_class(guess)
+    own = ballot.answer_of(browser())
+    if ballot.is_shown and own is not None:
+        if (open_lesson.step, number) not in open_lesson.done:
+            open_lesson = open_lesson.with_answer(number, own == guess.true)
+            keep(open_lesson)
+        _text(question.reveal, about)
+    follow(ballot.is_shown, partial(is_shown, asked))
+    return open_lesson
+
+
+def _given_answer(question: Question, key: str, about: ModelKey) -> str | float | None:
     """The reader's answer so far, if any."""
+    if question.kind == "guess":
+        chosen = f"answer {key}"
+        guess_box(
+            guessable(about),
+            question.prompt,
+            partial(st.session_state.__setitem__, chosen),
+            key,
+        )
+        given: str | None = st.session_state.get(chosen)
+        if given is not None:
+            st.caption(f"Your guess: {in_quotes(given)}")
+        return given
     if question.kind == "choice":
         return st.radio(
             "Your answer",

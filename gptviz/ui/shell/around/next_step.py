@@ -8,7 +8,7 @@ import streamlit as st
 
 from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
-from gptviz.ui.menu import PAGES
+from gptviz.ui.menu import pages_here
 from gptviz.ui.page import Page
 from gptviz.ui.records.home import PAGE as HOME
 
@@ -18,7 +18,7 @@ from ..subject import kinds
 
 def page_after(page: Page, kind: Kind) -> Page | None:
     """The page to read after `page`, None after the last."""
-    order = [page for page in PAGES.values() if kind in page.kinds]
+    order = [page for page in pages_here().values() if kind in page.kinds]
     after = order[order.index(page) + 1 :] if page in order else order
     if after:
         return after[0]

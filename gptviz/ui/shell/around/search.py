@@ -17,11 +17,12 @@ from gptviz.languages import translate, wanted
 from gptviz.lessons.checking import with_model
 from gptviz.runs import checkpoints
 from gptviz.streamlit_internals import period
-from gptviz.ui.menu import PAGES
+from gptviz.ui.menu import pages_here
+from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.widgets.words import MEANINGS
 
 from ..subject.model_list import said_by_card
-from .lesson import OpenLesson, address_of, lessons
+from .lesson import OpenLesson, address_of, lessons, numbers
 
 
 class Entry(NamedTuple):
@@ -40,9 +41,10 @@ def entries() -> Iterator[Entry]:
     """All that can be found now."""
     models = checkpoints.folders()
     every = lessons().lessons.values()
+    here = pages_here()
     # The pages, and those that open on a model of their own also with that model, whatever the
     # reader has chosen.
-    for page in PAGES.values():
+    for page in here.values():
         explained = chain.from_iterable(page.about.values())
         yield Entry(
             "Page",
@@ -59,11 +61,11 @@ def entries() -> Iterator[Entry]:
                 address_of(page.name, {"model": own}),
             )
     # The lessons by their numbers and titles, then their steps.
-    for place, lesson in enumerate(every, 1):
+    for lesson in every:
         yield Entry(
             "Lesson",
             lesson.title,
-            f"Lesson {place}. {lesson.about}",
+            f"Lesson {numbers().get(lesson.name, 0)}. {lesson.about}",
             OpenLesson(lesson, 0, {}).address,
         )
     for lesson in every:
@@ -74,13 +76,10 @@ def entries() -> Iterator[Entry]:
             )
     # The words, each on the first page that explains it.
     for word, meaning in MEANINGS.items():
-        yield Entry(
-            "Word",
-            word,
-            translate(meaning),
-            address_of(next(page.name for page in PAGES.values() if word in page.words)),
-        )
-    for name, folder in models.items():
+        explains = next((page.name for page in here.values() if word in page.words), None)
+        if explains is not None:
+            yield Entry("Word", word, translate(meaning), address_of(explains))
+    for name, folder in models.items() if HOME.name in here else ():
         yield Entry("Model", name, said_by_card(folder), address_of("home", {"model": name}))
     # The heads that lessons show, each once and as the first of them shows it.
     heads: dict[str, Entry] = {}
@@ -110,12 +109,17 @@ def entries() -> Iterator[Entry]:
 
 # All visitors share it: a new model is found at once, and what a card or a lesson says after a
 # while.
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _index(models: tuple[str, ...], languages: tuple[str, ...], this_period: int) -> PayloadPart:
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _index(
+    models: tuple[str, ...],
+    pages: tuple[str, ...],
+    languages: tuple[str, ...],
+    this_period: int,
+) -> PayloadPart:
     return index(list(entries()))
 
 
 def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:
     """The button that opens the search; see `components.search.payload`."""
-    found = _index(tuple(checkpoints.folders()), tuple(wanted()), period(30))
+    found = _index(tuple(checkpoints.folders()), tuple(pages_here()), tuple(wanted()), period(30))
     search(key="search", data=payload(found, state, around))
