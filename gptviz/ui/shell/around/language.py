@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from gptviz import languages
+from gptviz import languages, streamlit_internals
 from gptviz.machine.hosting import hosting
 from gptviz.ui.widgets import addresses
 
@@ -30,4 +30,11 @@ def listen() -> None:
         addresses.write(LANGUAGE, chosen)
 
 
-languages.follow(lambda: [_chosen(), hosting().language, st.context.locale])
+def _asked() -> list[str | None]:
+    """The languages that are asked for, the first one first; outside of a page that of the server."""
+    if streamlit_internals.session() is None:
+        return [hosting().language]
+    return [_chosen(), hosting().language, st.context.locale]
+
+
+languages.follow(_asked)
