@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -116,8 +117,50 @@ def test_tabs_and_reloads_of_a_browser_have_one_voice(
     expect(teacher.get_by_text("In all 2.")).to_be_visible()
     teacher.get_by_role("button", name="Show the result").click()
     for option in ("100 %", "50 %"):
-        expect(teacher.get_by_role("row", name=f"{option} 1", exact=True)).to_be_visible()
+        bar = teacher.locator(".class-answers li").filter(has_text=option)
+        expect(bar.locator("small").first).to_have_text("1")
     late = answer(pupils[1], way, "100 %")
     expect(late.get_by_text("The result is shown already")).to_be_visible()
     for each in (*pupils, teacher.context):
+        each.close()
+
+
+def test_a_class_guesses_the_next_token_on_its_phones_and_sees_both_shares_once_they_are_shown(
+    browser: Browser, class_server: Server
+) -> None:
+    way = forwarder(int(class_server.url.rpartition(":")[2]), Host="gptviz.school.example")
+    teacher = browser.new_context().new_page()
+    teacher.set_default_timeout(1_000 * PATIENCE)
+    prompt = "When Mary and John went to the shop, John gave a book to Mary"
+    teacher.goto(
+        f"{class_server.url}/next_token?"
+        + urlencode({"model": "sentences", "prompt": prompt, "position": 13, "asks": "True"})
+    )
+    expect(teacher.get_by_role("button", name="Show the result")).to_be_visible()
+
+    def guess(context: BrowserContext, word: str) -> Page:
+        page = context.new_page()
+        page.set_default_timeout(1_000 * PATIENCE)
+        page.goto(f"{way}/next_token?asks=True")
+        box = page.get_by_role("textbox", name="What comes next?")
+        box.fill(word)
+        box.press("Enter")
+        expect(page.get_by_text(f"Your guess: “{word}”")).to_be_visible()
+        return page
+
+    phones = [
+        browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+        for _ in range(2)
+    ]
+    guess(phones[0], "John")
+    first = guess(phones[0], "Mary")  # another tab of the same browser: its voice is changed
+    guess(phones[1], "Peter")
+    assert first.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(teacher.get_by_text("In all 2.")).to_be_visible()
+    teacher.get_by_role("button", name="Show the result").click()
+    for page in (teacher, first):
+        expect(page.get_by_text("Next came “Mary”: class 50").first).to_be_visible()
+        bars = page.locator(".class-answers li")
+        expect(bars.filter(has_text="Mary ✓").locator("small").first).to_contain_text("50")
+    for each in (*phones, teacher.context):
         each.close()
