@@ -97,8 +97,13 @@ SELECTORS = {
     "[data-testid=stTextAreaRootElement]": "the prompt is cut while it is edited",
     "[data-testid=stWidgetLabel]": "controls in one line are not in the middle of it",
     "[data-testid=stElementContainer]": "a class that is to see only the view sees the controls",
-    "[data-testid=stSlider]": "sliders cannot be seen where colours are forced",
+    "[data-testid=stSlider]": "sliders cannot be seen where colours are forced; the slider of the "
+    "step is higher than its line",
+    "[data-testid=stSliderThumbValue]": "the step is written twice",
+    "[data-testid=stAlert]": "what is said of an answer in a lesson is not brought into sight",
     "[data-rac]": "sliders cannot be seen where colours are forced",
+    "[data-testid=stMarkdownContainer]": "a lesson in a language that is written from the right "
+    "begins at the left",
     "[data-testid=stCaptionContainer]": "code in a caption is too faint",
     "[data-testid=stCheckbox]": "switches cannot be seen where colours are forced",
     "[data-testid=stCode]": "the words of code are too faint",

@@ -134,7 +134,7 @@ def test_generate_with_a_drafter_says_what_was_accepted_and_why(capsys: Capture)
         (("ladder-8", "--draft", "nobody"), "no model named 'nobody'"),
         (
             ("ladder-8", "--draft", "prompt", "--drafted", "0"),
-            "drafted tokens is 0; it must be from 1 to 16",
+            "drafted tokens is 0; it must be a whole number from 1 to 16",
         ),
         (("ladder-8", "--drafted", "2"), "name one with --draft"),
         (("ladder-8", "--draft", "prompt", "--beams", "2"), "leave --beams out"),

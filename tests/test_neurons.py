@@ -115,7 +115,7 @@ def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(
     tiny_model("mine")
     wrong = {
         ("--block", "2"): "no neurons in block 2",
-        ("--neuron", "20"): "no neuron 20",
+        ("--neuron", "20"): "--neuron is 20; it must be a whole number from 0 to 19",
         (): "does not say what it learned from",
     }
     for arguments, message in wrong.items():

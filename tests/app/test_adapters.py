@@ -30,7 +30,8 @@ def logits(*edits: str) -> np.ndarray:
 
 def test_the_slider_is_an_edit_from_the_base_to_the_tuned_model_and_beyond() -> None:
     at = page()
-    assert "LoRA adapter on pretrain, rank 4" in says(at)
+    hints = [one.proto.popover.help.replace("\\", "") for one in at.get("popover")]
+    assert any("LoRA adapter on pretrain, rank 4" in hint for hint in hints)
     np.testing.assert_allclose(payload(at, "ledger")[1]["logits"], logits(), atol=1e-5)
     slider = at.slider(key="strength of the adapter")
     assert (slider.value, slider.min, slider.max) == (1.0, 0.0, 2.0)

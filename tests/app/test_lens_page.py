@@ -162,7 +162,7 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16, n_layer=4)
     at = opened(PAGE, model="writer", prompt=TEXT)
     seen = gptviz.load("writer").lens(TEXT)
-    answer = f"{percent(float(seen.probability[-1, -1, 0]))}. It"
+    answer = f"with {percent(float(seen.probability[-1, -1, 0]))} in the end"
     assert any(
         answer in text.value and seen.layers[int(settled_layers(seen)[-1])].title in text.value
         for text in at.markdown

@@ -51,7 +51,13 @@ def texts(page: Page) -> set[str]:
     of the views.
     """
     own = (page.path, f"gptviz/ui/records/{page.name}.py", f"gptviz/ui/pages/{page.name}")
-    places = (*own, "gptviz/ui/views", "gptviz/ui/shell", "gptviz/ui/widgets")
+    places = (
+        *own,
+        "gptviz/ui/views",
+        "gptviz/ui/shell",
+        "gptviz/ui/widgets",
+        "gptviz/settings/kinds.py",  # the names of settings that controls share with the library
+    )
     return texts_in_scripts().union(*(texts_in(ROOT / place) for place in places))
 
 
