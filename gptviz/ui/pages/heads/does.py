@@ -111,6 +111,8 @@ def ask_scores(subject: Subject, stack: str, view: str) -> AskedAnalysis[HeadSco
         default=usual,
         help=hint,
         disabled=view != DOES,
+        # the words of a name that is greyed out are too faint to read
+        label_visibility="visible" if view == DOES else "hidden",
     )
     if over in (PASSAGES, OWN):
         return asked(

@@ -256,7 +256,8 @@ STYLE = """<style>
 .both > span { display: inline-grid; justify-items: center; gap: 0.15rem; }
 .both bdi { background: rgba(128, 128, 128, 0.14); border-radius: 3px; padding: 0 0.2rem; min-width: 1ch; text-align: center;
   white-space: pre; }
-.both > span > span { color: gray; font: 0.8125rem sans-serif; justify-self: start; margin-right: 0.5rem; }
+.both > span > span { color: light-dark(#5b5f6b, #a8adb8); font: 0.8125rem sans-serif; justify-self: start;
+  margin-right: 0.5rem; }
 .both .apart bdi { outline: 2px solid currentColor; font-weight: 700; margin: 2px; }
 </style>"""
 
