@@ -71,9 +71,11 @@ def show(subject: Subject) -> PageResult:
     if text is None:
         model = subject.lm.model
         whole = in_bytes(4 * parameter_count(config))
-        kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.describe_types(model)})"
-        st.caption(
-            f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits."
+        say_answer(
+            f"In memory this model takes {in_bytes(precision.bytes_in_memory(model))}; with all its "
+            f"numbers in float32 it would take {whole}.",
+            f"Its weights are {precision.describe_types(model)}. Choose a number of bits to see "
+            "what fewer would change.",
         )
         return NOTHING
     if subject.kind.continues:
