@@ -13,7 +13,7 @@ from gptviz.figures.kit.format import brief, percent
 from gptviz.interp.dictionaries.superposition import KEPT, SPARSITIES
 from gptviz.language_model import dictionaries
 from gptviz.ui.pages.features import superposition
-from gptviz.ui.pages.features.features import PARTS
+from gptviz.ui.pages.features.features import PARTS, first_usual
 from gptviz.ui.records.features import SUPERPOSITION
 from gptviz.ui.views.texts import OWN
 from tests.app.opening import chart, page_at, says
@@ -123,6 +123,13 @@ def test_a_folder_of_saelens_opens_from_the_page_and_one_that_is_none_is_refused
     # one more stands beside it, and is the one that is shown
     drop(at, "more")
     assert str(at.selectbox(key="dictionary").value).startswith("more-")
+
+
+def test_the_page_opens_on_a_feature_that_is_not_for_massive_vectors() -> None:
+    largest = np.array([25_300.0, 20.0, 30.0, 0.0])
+    assert first_usual([0, 2, 1, 3], largest) == 2
+    assert first_usual([1, 0, 2, 3], largest) == 1
+    assert first_usual([3, 0], np.zeros(4)) == 3
 
 
 def test_the_toy_is_drawn_as_it_was_trained() -> None:

@@ -89,7 +89,7 @@ class ByWindow:
                 "guesses are clearly worse."
             )
         few = "token serves" if self.enough == 1 else f"{self.enough} tokens serve"
-        return f"The last {few} the model nearly as well as all {longest}."
+        return f"The last {few} the model nearly as well as all {longest}, on average over its guesses."
 
     def labelled(self) -> LabelledArray:
         """The mean loss by window."""

@@ -10,8 +10,8 @@ PAGE = Page(
     place=90,
     question="How much of its context does the model use?",
     caption=(
-        "Each row is a guess, each column an earlier token left out. Blue: without it the guess "
-        "gets worse, by so many nats (the unit of surprise); orange: better."
+        "How much worse guesses get with fewer tokens, in nats (the unit of surprise). In the map "
+        "each row is a guess, each column a token left out: blue is worse."
     ),
     sentence="How many earlier tokens the model uses, and which of them each guess needs.",
     step="A guess comes from what was read before: see how much of it the model uses.",

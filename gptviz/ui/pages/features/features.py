@@ -4,6 +4,7 @@ and what writes it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import STREAM
 from gptviz.figures.units.neurons import promoted
 from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.interp.dictionaries.fitting import MASSIVE
 from gptviz.interp.units.activity import MOST_BY_TOKEN, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
@@ -94,7 +96,7 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
     read = subject.lm.dictionary(name)
     values = _values(subject, name, activity, by, token)
     order = [int(one) for one in np.argsort(-values, kind="stable")]
-    feature = one_unit.chosen_unit(subject, activity, order[0])
+    feature = one_unit.chosen_unit(subject, activity, first_usual(order, activity.largest))
     calls = _show_feature(subject, read, activity, feature, (by, SORTS[by], order, values))
     with st.expander("How good is this dictionary?"):
         _measure(subject, read)
@@ -104,6 +106,14 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         f"result.histogram({feature.index})", *calls, "result.labelled()  # [feature, number]"
     )
     return _tries(activity), PageResult(activity.labelled, code, FEATURES)
+
+
+def first_usual(order: Sequence[int], largest: Float64Array) -> int:
+    """The first feature of an order that is not for massive vectors: see
+    `gptviz.interp.dictionaries.fitting`.
+    """
+    most = MASSIVE * float(np.median(largest[largest > 0])) if (largest > 0).any() else 0.0
+    return next((feature for feature in order if largest[feature] <= most), order[0])
 
 
 def _show_feature(
