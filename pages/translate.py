@@ -36,8 +36,7 @@ with right:
 shown = PageResult(view=view)
 with place:
     if view == CROSS_ATTENTION:
-        with st.container(key="steady-answer"):
-            say_answer(translation.sentence(translated))
+        say_answer(translation.sentence(translated))
         translation.show_attention(translated)
     elif view == NEXT_TOKEN:
         position = next_token.position_control(translated)

@@ -138,7 +138,7 @@ def test_the_page_opens_on_the_mean_of_what_the_last_blocks_heads_read_for_the_m
     assert (
         f"It answers {in_quotes(TOKENIZER.decode(answer))}. Before it writes "
         f"{in_quotes(header['queries'][place])} at position {place} it reads "
-        f"{in_quotes(header['keys'][read])} most: {percent(mean(at).max())} of the attention"
+        f"{in_quotes(header['keys'][read])} most: {percent(mean(at).max())} of its last block"
         in says(at)
     )
     assert not at.warning

@@ -33,6 +33,7 @@ if st.button("Main", type="primary"):
     st.query_params["written"] = "1"
 st.code("pass", "python")
 st.caption("a caption")
+st.info("what is said of an answer")
 with st.popover("More"):
     st.text("unfolded")
 st.slider("Slider", 0, 9, help="what it does")

@@ -242,7 +242,7 @@ def sentence(translation: Translation) -> str:
     """What is answered, and what the model reads where most of its attention goes to one token."""
     subject = translation.subject
     if translation.typed:
-        answer = f"The output that was typed is {in_quotes(translation.typed)}."
+        answer = f"The typed output is {in_quotes(translation.typed)}."
     elif text := special_tokens_of(subject).decode(answer_of(subject).ids):
         answer = f"It answers {in_quotes(text)}."
     else:
@@ -253,8 +253,8 @@ def sentence(translation: Translation) -> str:
     written = in_quotes(label(translation.written[place]))
     return (
         f"{answer} Before it writes {written} at position {place} it reads "
-        f"{in_quotes(label(subject.seen[read]))} most: {percent(float(mean[place, read]))} of the "
-        "attention of the last block goes there."
+        f"{in_quotes(label(subject.seen[read]))} most: {percent(float(mean[place, read]))} of its "
+        "last block’s attention."
     )
 
 
