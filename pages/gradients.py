@@ -32,7 +32,7 @@ cores.share()  # no model is opened here, which would do it
 result = by_block.table(**chosen)
 sizes = by_block.drawn_lines(result, every=every)
 
-say_answer(by_block.sentence(result))
+say_answer(*by_block.sentence(result))
 left, right = st.columns(2)
 with left:
     with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):
@@ -58,6 +58,6 @@ with right:
             segmented=True,
         )
     by_block.panel("beside", sizes, beside, span, height=340)
-st.caption(left_out + by_block.summary(sizes))
+st.caption(left_out + by_block.summary(result, every=every))
 
 close(PAGE, by_block.tries(), lambda: result, code=by_block.code(chosen))

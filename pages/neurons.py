@@ -50,7 +50,7 @@ order = activity.ranked(by)
 neuron = one_unit.chosen_unit(subject, activity, order[0])
 number = neuron.index or 0
 with above:
-    say_answer(one_unit.answers_to(subject, activity, number))
+    say_answer(*one_unit.answers_to(subject, activity, number))
 with left:
     one_unit.show_ranked(activity, by, order, number)
     by_token(

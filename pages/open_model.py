@@ -45,13 +45,13 @@ def going_on() -> None:
 
 
 say_what_opens()
+models_that_ship()
 real_model.offer()
 given = source.field()
 going_on()
 if given:
     source.look_at(given)
 
-models_that_ship()
 st.header("On this machine", anchor=False)
 st.caption(free_memory())
 read, of = read_more(models_here())

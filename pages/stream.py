@@ -46,7 +46,7 @@ with picture:
         shown = vectors.map_of(subject, asked, chosen, index)
     else:
         if sentence := vectors.who_writes_most(asked):
-            say_answer(sentence)
+            say_answer(*sentence)
         shown = vectors.draw_written(subject, asked, index)
 
 code = vectors.code(asked, index, chosen)

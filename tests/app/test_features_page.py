@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.format import percent
 from gptviz.interp.dictionaries.superposition import KEPT, SPARSITIES
 from gptviz.language_model import dictionaries
 from gptviz.ui.pages.features import superposition
@@ -43,8 +43,11 @@ def test_a_feature_is_shown_with_what_makes_it_active_and_what_writes_it(fitted:
     activity = lm.activity(f"dictionary.{fitted}", TEXT, 4_096)
     assert features(at) == activity.ranked("effect")
     first = features(at)[0]
-    assert f"Feature {first} of {fitted} is most active at" in says(at)
-    assert f"up to {brief(activity.largest[first])}" in says(at)
+    often = percent(float(activity.active[first]))
+    assert (
+        f": that is where its feature {first} is most active.** The feature is active at {often}"
+        in says(at)
+    )
     name = f"dictionary.{fitted}.feature.{first}"
     for key, expected in (
         ("written_by", lm.written_by("a cab", name).values),
@@ -119,7 +122,7 @@ def test_a_folder_of_saelens_opens_from_the_page_and_one_that_is_none_is_refused
     assert not at.error
     (name,) = gptviz.load("other").dictionaries()
     assert name.startswith("theirs-")
-    assert f"of {name} is most active at" in says(at)
+    assert f"The dictionary {name} has" in says(at)
     # one more stands beside it, and is the one that is shown
     drop(at, "more")
     assert str(at.selectbox(key="dictionary").value).startswith("more-")

@@ -32,18 +32,21 @@ def test_the_page_opens_on_the_lines_with_a_connection_and_without_and_says_what
     at = page()
     assert not at.warning
     for chart in charts(at):
-        assert [line["name"] for line in chart["data"]] == ["pre-norm", "none"]
+        assert [line["name"] for line in chart["data"]] == [
+            "connection past each block (pre-norm)",
+            "no connection (none)",
+        ]
         low = chart["layout"]["yaxis"]["range"][0]
         assert low < -45, "both are seen to their ends"
     shares = sizes()
     assert (
-        "With a connection past each block (pre-norm) the gradient reaches the first block "
-        f"(× {power(shares['pre-norm'])}); without one (none) nothing of the gradient arrives "
-        f"(× {power(shares['none'])})." in says(at)
+        "Yes, with a connection past each block; without one nothing of the gradient arrives.** "
+        f"On its way back it is multiplied by {power(shares['pre-norm'])} with one, "
+        f"{power(shares['none'])} without." in says(at)
     )
     exploded = sizes(std=0.32)["none"]
     assert exploded > 1e3
-    assert "without one (none) the gradient explodes" in says(page(std="0.32"))
+    assert "without one the gradient explodes" in says(page(std="0.32"))
 
 
 def test_a_line_for_each_residual_is_drawn_twice_over_one_scale_with_words_for_both() -> None:

@@ -122,9 +122,9 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
     (row, at), *_ = seen.places(4)
     label = lm.tokenizer.label(int(rows[row][at]))
     subject = SimpleNamespace(lm=lm)
-    assert f"is most active at “{label}”" in one_unit.answers_to(subject, kept, 4)  # type: ignore[arg-type]
+    assert f"is most active at “{label}”" in one_unit.answers_to(subject, kept, 4)[0]  # type: ignore[arg-type]
     never = replace(seen, largest=seen.largest * 0)
-    assert "at none of the" in one_unit.answers_to(subject, never, 4)  # type: ignore[arg-type]
+    assert "at none of the" in one_unit.answers_to(subject, never, 4)[0]  # type: ignore[arg-type]
     for context, (row, at), value in zip(
         where_most.contexts(key, "blocks.0.mlp", 4, pieces),
         pieces,

@@ -21,6 +21,7 @@ from gptviz.runs import fitted
 from gptviz.ui.records import stream as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views.texts import OWN
+from gptviz.ui.widgets import capitalise_text
 from tests.app.opening import ROOT, chart, last_value, opened, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
@@ -184,10 +185,10 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
         "blocks.1.attention": "the attention of block 1",
         "blocks.1.mlp": "the MLP of block 1",
     }
+    writer = capitalise_text(most[seen.writers[int(sizes.argmax())]])
     assert (
-        f"A token's vector is changed most by {most[seen.writers[int(sizes.argmax())]]}: what "
-        f"that adds is {sizes.max():.3g} times as long as the vector, in the "
-        "median over the tokens." in says(at)
+        f"{writer} changes a token's vector most: what it adds is {sizes.max():.3g} times as long "
+        "as the vector itself." in says(at)
     )
     at.button(key="try From tokens to guesses").click().run()
     assert (at.segmented_control(key="view").value, at.select_slider(key="layer").value) == (

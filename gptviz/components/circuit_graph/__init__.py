@@ -63,6 +63,7 @@ def payload(
     nodes = list(circuit.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     against = None if circuit.against is None else label(circuit.against)
+    main_edges = circuit.main_edges
     if units is None:
         units = sorted({node.unit.name for node in nodes if node.unit is not None})
     header: dict[str, Any] = {
@@ -83,6 +84,7 @@ def payload(
                 "kind": edge.kind,
                 "value": edge.value,
                 "share": edge.share,
+                "main": edge in main_edges,
             }
             for edge in circuit.edges
         ],

@@ -118,7 +118,7 @@ class Graph extends View {
       return make("span", "aligned entry", [line, make("span", "", words)]);
     };
     return [
-      ...[this.unit, entry("up", "adds"), entry("down", "takes away"), make("span", "aligned entry", "width: how much")],
+      ...[this.unit, entry("up", "adds"), entry("down", "takes away"), make("span", "aligned entry", "width: how much; dark: the main path")],
       ...[entry("value", "V value, MLP, logit"), entry("key", "K key"), entry("query", "Q query"), this.wider],
     ];
   }
@@ -283,7 +283,7 @@ class Graph extends View {
     const lines = shape("svg", { class: "overlay lines", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     this.edges = edges.map((edge) =>
       shape("path", {
-        class: `edge ${edge.value < 0 ? "down" : "up"} ${edge.kind}`,
+        class: `edge ${edge.value < 0 ? "down" : "up"} ${edge.kind}${edge.main ? " main" : ""}`,
         d: curve(this.layout, edge),
         "stroke-width": thickness(edge.value, largest).toFixed(2),
         style: `--strength: ${largest > 0 ? (Math.abs(edge.value) / largest).toFixed(3) : 0}`,

@@ -35,11 +35,12 @@ export function grouped(nodes, edges, groups) {
   });
   /** @type {Map<string, Edge>} */
   const sums = new Map();
-  for (const { from, to, kind, value, share } of edges) {
+  for (const { from, to, kind, value, share, main } of edges) {
     if (at[from] === at[to]) continue;
     const key = `${at[from]} ${at[to]} ${kind}`;
-    const before = sums.get(key) ?? { from: at[from], to: at[to], kind, value: 0, share: 0 };
-    sums.set(key, { ...before, value: before.value + value, share: before.share + share });
+    const before = sums.get(key) ?? { from: at[from], to: at[to], kind, value: 0, share: 0, main: false };
+    const sum = { value: before.value + value, share: before.share + share, main: before.main || main };
+    sums.set(key, { ...before, ...sum });
   }
   return { nodes: shown, edges: [...sums.values()] };
 }

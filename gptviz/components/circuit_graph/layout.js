@@ -12,7 +12,8 @@ import { ARROWS } from "../kit/keys.js";
  * @property {number | null} index of a head
  * @property {number} value what it gives to the nodes above it
  *
- * @typedef {{ from: number, to: number, kind: "value" | "key" | "query" | "mlp" | "logit", value: number, share: number }} Edge
+ * @typedef {{ from: number, to: number, kind: "value" | "key" | "query" | "mlp" | "logit", value: number, share: number,
+ *   main: boolean }} Edge of the main path or not
  * @typedef {{ x: number, y: number }} Point
  * @typedef {{ place: number, left: number, width: number, afterGap: boolean }} Column
  * @typedef {{ row: number, y: number, height: number, title: string }} Row

@@ -33,10 +33,16 @@ MOST_LABELLED = 14
 
 
 def pairs(
-    a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool
+    a: LabelledArray,
+    b: LabelledArray,
+    theme: Theme,
+    *,
+    limit: float,
+    percent: bool,
+    called: Sequence[str] = tuple(SIDES),
 ) -> go.Figure:
     """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one
-    scale that ends at `limit`.
+    scale that ends at `limit`. The legend has what they are `called`.
     """
     names = names_of(a.axes[0], LONGEST_NAME)
     figure = themed_figure(
@@ -49,11 +55,11 @@ def pairs(
         legend={"font": {"size": 13}},
     )
     pattern = {"fgcolor": theme.background, "solidity": 0.2, "size": 6}
-    for side, one in (("A", a), ("B", b)):
+    for side, one, name in zip(SIDES, (a, b), called, strict=True):
         shade, hatching = SIDES[side]
         figure.add_bar(
             orientation="h",
-            name=side,
+            name=plain_label(name, LONGEST_NAME),
             x=_nan_as_zero(one),
             y=names,
             marker={"color": shade, "pattern": pattern | {"shape": hatching, "bgcolor": shade}},
@@ -98,7 +104,7 @@ def with_shares(
             yaxis="y2",
             mode="markers",
             name="share in its data",
-            showlegend=side.name == "A",
+            showlegend=side is bars[0],
             marker={"symbol": "line-ns", "size": 13, "line": {"width": 3, "color": theme.text}},
             error_x=reach | {"type": "data", "symmetric": False},
             customdata=np.stack((low, high), axis=-1),

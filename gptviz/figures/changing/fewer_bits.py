@@ -1,4 +1,6 @@
-"""The errors of matrices with fewer bits: a cell for each matrix of each block."""
+"""What a model takes with fewer bits, a bar for each way to keep it, and the errors of its
+matrices, a cell for each matrix of each block.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,48 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import axis, labelled_places, rows, span
 from gptviz.figures.kit.heat import add_unit, from_to, heatmap, numbers, scale
-from gptviz.figures.kit.theme import OUTPUT, Theme, plain_label, themed_figure
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
+from gptviz.machine.memory import in_bytes
 
 # pixels
+BAR = 44
 ROW = 34
 AROUND = 100
 MOST_NAMED = 16
 # The most blocks side by side with room for a number in each cell, on a phone too.
 MOST_NUMBERED = 8
+
+
+def memory_bars(sizes: LabelledArray, theme: Theme) -> go.Figure:
+    """`sizes` [how it is kept], in bytes: a bar for each, with its size, from 0 on."""
+    values = [int(size) for size in sizes.values]
+    figure = themed_figure(
+        theme,
+        height=BAR * len(values) + 46,
+        dragmode=False,
+        showlegend=False,
+        margin={"l": 8, "r": 16, "t": 4, "b": 40},
+        xaxis=axis("memory of the weights")
+        | {"range": [0, 1.25 * max(values)], "tickformat": ".3~s", "ticksuffix": "B"},
+        yaxis={"type": "category", "autorange": "reversed", "tickfont": {"size": 14}},
+    )
+    figure.add_bar(
+        orientation="h",
+        y=list(sizes.axes[0].labels),
+        x=values,
+        width=0.6,
+        marker={
+            "color": [STREAM, *[OUTPUT] * (len(values) - 1)],
+            "pattern": {"shape": ["/", ""], "size": 5, "solidity": 0.4},
+        },
+        text=[in_bytes(size) for size in values],
+        textfont={"size": 16},
+        textposition="outside",
+        cliponaxis=False,
+        hovertemplate="<b>%{y}</b><br>%{x:,} bytes<extra></extra>",
+    )
+    return figure
 
 
 def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:

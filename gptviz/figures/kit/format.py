@@ -49,6 +49,13 @@ def join_words(words: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def format_ordinal(number: int) -> str:
+    """A place in an order: "1st", "2nd", "3rd", "4th", "11th", "22nd"."""
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    is_teen = number // 10 % 10 == 1
+    return f"{number:,}{'th' if is_teen else ends.get(number % 10, 'th')}"
+
+
 def format_count(number: int, name: str, several: str = "") -> str:
     """A number of things: "1 block", "2 blocks"; `several` is what more of them are called where an
     s is not enough.

@@ -110,7 +110,7 @@ def by_depth(
     return figure.update_layout(
         margin=MARGIN | {"l": 58, "r": 10, "t": 28},
         showlegend=True,
-        xaxis=axis(places.name)
+        xaxis=axis(f"{places.name} ({places.labels[0]} is the first)")
         | {
             "tickvals": named,
             "ticktext": [places.labels[place] for place in named],

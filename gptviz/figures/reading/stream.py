@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, labelled_places, log_ticks
+from gptviz.figures.kit.axes import MONOSPACE, labelled_places
 from gptviz.figures.kit.format import brief
 from gptviz.figures.kit.theme import KEY, MLP, PATTERN, STREAM, Theme, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 # How many names of sublayers fit on an axis.
 MOST_ACROSS = 20
+# How many bars side by side have room for their numbers.
+MOST_NUMBERED = 16
 # The looks of sublayers, and of mixes with earlier states, by the ends of their names: colour,
-# marker, hatching, name.
+# hatching, name.
 WRITERS = {
-    "cross_attention": (KEY, "diamond", "x", "cross-attention"),
-    "attention": (PATTERN, "circle", "/", "attention"),
-    "mlp": (MLP, "square", "", "MLP"),
-    "mix": (STREAM, "triangle-up", ".", "mix"),
-    "backout": (STREAM, "triangle-down", "-", "backout"),
+    "cross_attention": (KEY, "x", "cross-attention"),
+    "attention": (PATTERN, "/", "attention"),
+    "mlp": (MLP, "", "MLP"),
+    "mix": (STREAM, ".", "mix"),
+    "backout": (STREAM, "-", "backout"),
 }
-# The length as which zero is drawn on a logarithmic scale.
-SMALLEST = 1e-6
 
 
 def draw_written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """The sizes (above, on a log scale) and projections on the stream of what sublayers write:
-    `shares` [quantity, sublayer].
+    """The sizes (above) and projections on the stream of what sublayers write: `shares` [quantity,
+    sublayer].
     """
     _, writers = shares.axes
     size, along = shares.values
@@ -47,25 +45,37 @@ def draw_written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figu
         xaxis=_layers([short(label) for label in writers.labels])
         | {"tickangle": -60, "anchor": "y2"},
         yaxis=line
-        | _log_axis(np.maximum(size, SMALLEST))
-        | {"domain": [0.55, 1], "title": title | {"text": "length ÷ stream’s (log)"}},
+        | {
+            "domain": [0.5, 1],
+            "rangemode": "tozero",
+            "title": title | {"text": "length ÷ stream’s"},
+        },
         yaxis2=line
         | {
-            "domain": [0, 0.45],
+            "domain": [0, 0.4],
             "zeroline": True,
             "title": title | {"text": "part along the stream"},
         },
     )
-    for end, (colour, symbol, hatch, name) in WRITERS.items():
+    for end, (colour, hatch, name) in WRITERS.items():
         which = [i for i, writer in enumerate(writers.labels) if _kind(writer) == end]
         if not which:
             continue
-        look = {"name": name, "legendgroup": name, "x": which}
-        figure.add_scatter(
+        pattern = {"shape": hatch, "fillmode": "overlay", "fgcolor": theme.background, "size": 6}
+        look = {
+            "name": name,
+            "legendgroup": name,
+            "x": which,
+            "marker": {"color": colour, "pattern": pattern},
+        }
+        figure.add_bar(
             **look,
-            y=np.maximum(size[which], SMALLEST),
-            mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": 11},
+            y=size[which],
+            # numbers only where the bars have room for them
+            text=[brief(value) for value in size[which]] if len(size) <= MOST_NUMBERED else None,
+            textposition="outside",
+            textfont={"size": 13},
+            cliponaxis=False,
             **_said(writers.labels, size, which, "size"),
         )
         figure.add_bar(
@@ -73,31 +83,11 @@ def draw_written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figu
             y=along[which],
             yaxis="y2",
             showlegend=False,
-            marker={
-                "color": colour,
-                "pattern": {
-                    "shape": hatch,
-                    "fillmode": "overlay",
-                    "fgcolor": theme.background,
-                    "size": 6,
-                },
-            },
             **_said(writers.labels, along, which, "along the stream"),
         )
     # As long as the stream itself.
     figure.add_hline(y=1, line={"color": theme.text, "width": 1, "dash": "dot"}, yref="y")
     return figure
-
-
-def _log_axis(values: npt.NDArray[Any]) -> dict[str, Any]:
-    """A logarithmic axis with room for all `values` and for 1, what they are compared with."""
-    low = 0.8 * min(1.0, max(float(values.min()), SMALLEST))
-    high = 1.25 * max(1.0, float(values.max()))
-    return {
-        "type": "log",
-        "range": [math.log10(low), math.log10(high)],
-        "tickvals": log_ticks(low, high),
-    }
 
 
 def _said(

@@ -96,19 +96,26 @@ class Circuit:
         return tuple(self.weights)
 
     @property
-    def main_path(self) -> tuple[Node, ...]:
-        """The nodes from one that nothing in the graph is passed on to up to the logit: from the
-        logit back, each time along the line that passes on most, as long as one adds something.
-        Keys and queries pass nothing on; they choose what is read.
+    def main_edges(self) -> tuple[Edge, ...]:
+        """The edges of the main path, from one node that nothing in the graph is passed on to up to
+        the logit: from the logit back, each time along the edge that passes on most, as long as one
+        adds something. Keys and queries pass nothing on; they choose what is read.
         """
-        path = [self.nodes[0]]
+        edges = list[Edge]()
+        target = self.nodes[0]
         while passed := [
             edge
             for edge in self.edges
-            if edge.target == path[0] and edge.kind not in ("key", "query") and edge.value > 0
+            if edge.target == target and edge.kind not in ("key", "query") and edge.value > 0
         ]:
-            path.insert(0, max(passed, key=lambda edge: edge.value).source)
-        return tuple(path)
+            edges.insert(0, max(passed, key=lambda edge: edge.value))
+            target = edges[0].source
+        return tuple(edges)
+
+    @property
+    def main_path(self) -> tuple[Node, ...]:
+        """The nodes along `main_edges`, the logit last."""
+        return (*(edge.source for edge in self.main_edges), self.nodes[0])
 
 
 def circuit(

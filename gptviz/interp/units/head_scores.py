@@ -197,7 +197,10 @@ class HeadScores:
         how_much = score.how_much.format(value=highest, share=f"{100 * highest:.1f} %")
         if score.is_kind and highest < CLEARLY:
             return f"No head clearly {score.does}. {title} comes nearest: {how_much}."
-        return f"{title} {score.does}: {how_much}."
+        if not score.is_kind:
+            return f"{title} {score.does}: {how_much}."
+        many = f"{int((values >= CLEARLY).sum())} of {values.size} heads"
+        return f"{title} {score.does}: {how_much}. {many} give {100 * CLEARLY:.0f} % or more."
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score

@@ -61,21 +61,28 @@ def chosen_unit(subject: Subject, activity: Activity, first: int) -> Unit:
     return usual
 
 
-def answers_to(subject: Subject, activity: Activity, index: int) -> str:
-    """The tokens at which a unit is most active, and how often it is, in two sentences."""
+def strongest_tokens(subject: Subject, activity: Activity, index: int) -> str:
+    """The tokens at which a unit is most active, as Markdown; empty where it is never active."""
+    if activity.largest[index] <= 0:
+        return ""
     most = [token for token, value in activity.tokens(index, ANSWERS) if value > 0]
     # the means at each token of a large vocabulary are not kept
     if not activity.by_token.size:
         highest = (int(activity.rows[row][place]) for row, place in activity.places(index))
         most = list(dict.fromkeys(highest))[:ANSWERS]
+    return ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token in most)
+
+
+def answers_to(subject: Subject, activity: Activity, index: int) -> tuple[str, str]:
+    """The tokens at which a unit is most active, and how often it is, in two sentences."""
     title = capitalise_text(activity.unit(index).title)
+    tokens = strongest_tokens(subject, activity, index)
+    if not tokens:
+        return f"{title} is active at none of the {activity.n_tokens:,} tokens that were read.", ""
     share = percent(float(activity.active[index]))
-    if not most or activity.largest[index] <= 0:
-        return f"{title} is active at none of the {activity.n_tokens:,} tokens that were read."
-    tokens = ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token in most)
     return (
-        f"{title} is most active at {tokens}. It is active at {share} of the tokens, up to "
-        f"{brief(activity.largest[index])}."
+        f"{title} is most active at {tokens}.",
+        f"It is active at {share} of the tokens, up to {brief(activity.largest[index])}.",
     )
 
 

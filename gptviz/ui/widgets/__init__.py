@@ -9,7 +9,7 @@ from gptviz.machine.lazily import lazily
 if TYPE_CHECKING:
     from .buttons import press_button
     from .figure import show_figure, theme
-    from .markdown import capitalise_text, escape_markdown, in_quotes, say_answer
+    from .markdown import capitalise_text, escape_markdown, in_quotes, name_place, say_answer
     from .tries import Try, try_this
 
 __getattr__, __dir__, __all__ = lazily(__name__)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import streamlit as st
+
+from gptviz.figures.kit.format import format_ordinal
 
 from .words import explain_word, words_in
 
@@ -26,6 +29,16 @@ def in_quotes(text: str) -> str:
     that shows it unchanged.
     """
     return f"“{escape_markdown(text)}”"
+
+
+def name_place(words: Sequence[str], place: int) -> str:
+    """The word at a place of a text, as Markdown; where the text has it more than once, which of
+    them: "the 2nd “to”".
+    """
+    word = words[place]
+    if list(words).count(word) == 1:
+        return in_quotes(word)
+    return f"the {format_ordinal(list(words[: place + 1]).count(word))} {in_quotes(word)}"
 
 
 def say_answer(sentence: str, then: str = "", *, help: str | None = None) -> None:

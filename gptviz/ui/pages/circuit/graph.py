@@ -13,7 +13,13 @@ from streamlit.delta_generator import DeltaGenerator
 from gptviz.components.circuit_graph import address, circuit_graph, payload
 from gptviz.components.kit import fingerprint
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
-from gptviz.figures.kit.format import brief, format_count, format_signed, percent, power
+from gptviz.figures.kit.format import (
+    brief,
+    format_count,
+    format_signed,
+    percent,
+    power,
+)
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
 from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_reads import numbers_of_a_token
@@ -38,6 +44,7 @@ from gptviz.ui.widgets import (
     controls,
     escape_markdown,
     in_quotes,
+    name_place,
     say_answer,
 )
 from gptviz.ui.widgets.headings import settings
@@ -179,7 +186,7 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         f"({brief(data.total)}) back to the tokens."
     )
     if len(data.main_path) > 1:
-        say_answer(f"The largest lines lead along this path: {_path(subject, data)}.", traced)
+        say_answer(f"The strongest path to this guess: {_path(subject, data)}.", traced)
     else:
         st.markdown(traced)
     if data.share < LITTLE_EXPLAINED:
@@ -195,14 +202,16 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
 def _path(subject: Subject, data: Circuit) -> str:
     """The main path in words, as Markdown."""
     label = subject.lm.tokenizer.label
+    words = [label(i) for i in data.ids]
     steps = list[str]()
     for node in data.main_path:
+        place = name_place(words, node.position)
         if node.unit is None:
-            steps.append(in_quotes(label(data.token)))
+            steps.append(f"guess {in_quotes(label(data.token))}")
         elif node.unit.part == "embed":
-            steps.append(f"{in_quotes(label(data.ids[node.position]))} at {node.position}")
+            steps.append(place)
         else:
-            steps.append(f"{escape_markdown(node.unit.title)} at {node.position}")
+            steps.append(f"{escape_markdown(node.unit.title)} at {place}")
     return " → ".join(steps)
 
 

@@ -276,15 +276,47 @@ def describe_sides(sides: Sides) -> str:
     ]
     what = join_words(differ or ["what is read of the prompt"])
     said = f"**A**: {_name_side(a)} · **B**: {_name_side(b)}. They differ in {what}."
-    words = a.prompt.split()
-    others = b.prompt.split()
+    if (replaced := _replaced_words(a.prompt, b.prompt)) is not None:
+        one, other = map(in_quotes, replaced)
+        said += f" B reads {other} where A reads {one}."
+    return said
+
+
+def _replaced_words(one: str, other: str) -> tuple[str, str] | None:
+    """The first words of one prompt that the other has others for, and those; None without such."""
+    words = one.split()
+    others = other.split()
     for tag, start, stop, begin, end in SequenceMatcher(None, words, others).get_opcodes():
         if tag == "replace":
-            one = " ".join(words[start:stop])[:MOST_QUOTED]
-            other = " ".join(others[begin:end])[:MOST_QUOTED]
-            said += f" B reads {in_quotes(other)} where A reads {in_quotes(one)}."
-            break
-    return said
+            replaced = " ".join(words[start:stop])
+            instead = " ".join(others[begin:end])
+            return replaced[:MOST_QUOTED], instead[:MOST_QUOTED]
+    return None
+
+
+def short_names(sides: Sides) -> tuple[str, str]:
+    """A and B with what is not the same in both: "A (as saved last)", "B (after 256 steps)"."""
+    a = sides.a
+    b = sides.b
+    apart = list[tuple[str, str]]()
+    if a.key.name != b.key.name:
+        apart.append((a.key.title, b.key.title))
+    if a.key.step != b.key.step:
+        apart.append((_name_step(a), _name_step(b)))
+    if a.key.edits != b.key.edits:
+        apart.append((_name_edits(a), _name_edits(b)))
+    if (replaced := _replaced_words(a.prompt, b.prompt)) is not None:
+        one, other = replaced
+        apart.append((f"with “{one}”", f"with “{other}”"))
+    if not apart:
+        return "A", "B"
+    own, others = zip(*apart, strict=True)
+    return f"A ({', '.join(filter(None, own))})", f"B ({', '.join(filter(None, others))})"
+
+
+def _name_edits(side: Subject) -> str:
+    """Whether a side is edited, in words."""
+    return "edited" if side.key.edits else "not edited"
 
 
 def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
@@ -304,11 +336,16 @@ def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
 
 
 def _name_side(side: Subject) -> str:
+    return escape_markdown(f"{side.key.title} {_name_step(side)}".rstrip())
+
+
+def _name_step(side: Subject) -> str:
+    """How far a side was trained, in words; empty for a model without snapshots."""
+    if not scrubber.steps(side.key.name):
+        return ""
     if side.key.step is None:
-        step = " as saved last"
-    else:
-        step = f" after {format_count(side.key.step, 'step')}"
-    return escape_markdown(f"{side.key.title}{step if scrubber.steps(side.key.name) else ''}")
+        return "as saved last"
+    return f"after {format_count(side.key.step, 'step')}"
 
 
 # Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass

@@ -56,6 +56,7 @@ from .sides import (
     code,
     other_prompt,
     own_text,
+    short_names,
     side,
     twin,
 )
@@ -87,10 +88,11 @@ def next_token(sides: Sides) -> PageResult:
         ),
         strict=True,
     )
+    a, b = called = short_names(sides)
     if labels[0] == labels[1]:
-        guesses = f"Both guess “{labels[0]}”: A with {shares[0]}, B with {shares[1]}"
+        guesses = f"Both guess “{labels[0]}”: {a} with {shares[0]}, {b} with {shares[1]}"
     else:
-        guesses = f"A guesses “{labels[0]}” ({shares[0]}), B “{labels[1]}” ({shares[1]})"
+        guesses = f"{a} guesses “{labels[0]}” with {shares[0]}, {b} “{labels[1]}” with {shares[1]}"
     moved = compare.total_variation(both)
     _say_what_is_missing(both)
     alts = (
@@ -100,7 +102,7 @@ def next_token(sides: Sides) -> PageResult:
     )
     say_answer(
         f"{escape_markdown(guesses)}.",
-        f"To make one of the other, {percent(moved)} of the probability would move.",
+        f"Between them {percent(moved)} of the probability moves.",
     )
     _bars(
         some,
@@ -108,6 +110,7 @@ def next_token(sides: Sides) -> PageResult:
         alts=alts,
         more="what B finds likelier",
         in_percent=True,
+        called=called,
     )
     return PageResult(both.table, code(sides, "compare.next_token(a, b)"))
 
@@ -149,7 +152,13 @@ def _say_what_is_missing(both: Compared) -> None:
 
 
 def _bars(
-    some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more: str, in_percent: bool
+    some: Compared,
+    *,
+    keys: tuple[str, str],
+    alts: tuple[str, str],
+    more: str,
+    in_percent: bool,
+    called: tuple[str, str],
 ) -> None:
     """Bars of A and B on one scale, and next to them bars of the difference, which goes to the
     right for `more` in B.
@@ -160,7 +169,7 @@ def _bars(
     with left.container(gap="xsmall"):
         st.markdown("**A** and **B**, on one scale")
         show_figure(
-            figures.pairs(some.a, some.b, theme(), limit=top, percent=in_percent),
+            figures.pairs(some.a, some.b, theme(), limit=top, percent=in_percent, called=called),
             key=keys[0],
             alt=alts[0],
         )
@@ -415,6 +424,7 @@ def attribution(sides: Sides) -> PageResult:
         alts=alts,
         more="what adds more in B",
         in_percent=False,
+        called=short_names(sides),
     )
     return PageResult(both.table, code(sides, call))
 

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures.changing.fewer_bits import matrix_errors
-from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.changing.fewer_bits import matrix_errors, memory_bars
+from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.interp.changing import fewer_bits as computed
 from gptviz.interp.changing.edits import edits, fitting
-from gptviz.interp.changing.fewer_bits import MatrixError
+from gptviz.interp.changing.fewer_bits import MatrixError, Weight
 from gptviz.interp.changing.weight_edits import WEIGHTS, quantisers
-from gptviz.labelled_array import Float64Array
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, Transformer, parameter_count, precision
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
@@ -164,11 +165,6 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
     size = computed.weight(config, quantisers(language_model(shown).changes, config))
     cells = [
         (
-            "Weight",
-            f"{in_bytes(size.float32)} → {in_bytes(size.kept)}",
-            "In float32, and with fewer bits; the rest stays float32.",
-        ),
-        (
             "Bits with scales",
             f"{size.bits:.3g}",
             "Of a number of these matrices, with its share of their scales.",
@@ -183,18 +179,23 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
         )
         cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
     guess = before_after.ask_guess_move(subject, shown, before)
+    how = describe_setting(text)
     say_answer(
-        f"With fewer bits for each number the model takes {in_bytes(size.kept)} instead of "
-        f"{in_bytes(size.float32)}, and {guess.sentence}."
+        f"In float32 this model takes {in_bytes(size.float32)}; with {how} it takes "
+        f"{in_bytes(size.kept)}, and {guess.sentence}."
     )
+    left, right = st.columns([6, 5], gap="medium")
+    with left:
+        _memory_shown(size, how)
+        metrics(cells)
+    with right:
+        guess.show()
     left, right = st.columns([6, 5], gap="medium")
     with left:
         _errors_shown(errors)
     with right:
-        metrics(cells)
         over = loss_texts.choose(subject)
         before_after.losses(subject, shown, over, before)
-        guess.show()
     before_after.texts(subject, shown, before)
     _link_pages(subject, shown, text)
     table = computed.by_block(errors)
@@ -211,6 +212,32 @@ def _errors(before: ModelKey, shown: ModelKey) -> list[MatrixError]:
 @jobs.data("Reading the prompt", max_entries=32)
 def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Float64Array:
     return computed.divergences(language_model(before).model, language_model(shown).model, ids)
+
+
+def describe_setting(text: str) -> str:
+    """How an edit of weights keeps their numbers, for use in a sentence: "4 bits for each number"
+    or "Q4_K numbers", and in which matrix if it is one alone.
+    """
+    matrix, _, to = text.partition("=")
+    bits, of_bits, _ = to.partition("bit.")
+    if of_bits:
+        numbers = f"{format_count(int(bits), 'bit')} for each number"
+    else:
+        numbers = f"{to} numbers"
+    return numbers if matrix == WEIGHTS else f"{numbers} of {escape_markdown(matrix)}"
+
+
+def _memory_shown(size: Weight, how: str) -> None:
+    """What the model takes as it is and with fewer bits, as bars."""
+    table = LabelledArray(
+        np.array([size.float32, size.kept]), (Axis("kept as", ("float32", how)),), unit="bytes"
+    )
+    show_figure(
+        memory_bars(table, theme()),
+        key="memory with fewer bits",
+        alt=f"Memory of the weights: {in_bytes(size.float32)} in float32, {in_bytes(size.kept)} "
+        f"with {how}; what is not in these matrices stays float32.",
+    )
 
 
 def _errors_shown(errors: list[MatrixError]) -> None:

@@ -33,7 +33,6 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.views.where_most import ask_activity, observe_units, strips, text_to_read
 from gptviz.ui.widgets import (
     Try,
-    capitalise_text,
     controls,
     escape_markdown,
     in_quotes,
@@ -125,17 +124,24 @@ def _show_feature(
 ) -> list[str]:
     """The list and one feature; returns the calls that compute what is shown of it."""
     number = feature.index or 0
-    say_answer(one_unit.answers_to(subject, activity, number))
-    left, right = st.columns([2, 3], gap="large")
+    if tokens := one_unit.strongest_tokens(subject, activity, number):
+        often = percent(float(activity.active[number]))
+        say_answer(
+            f"It notices {tokens}: that is where its feature {number} is most active.",
+            f"The feature is active at {often} of the tokens.",
+        )
+    else:
+        say_answer(*one_unit.answers_to(subject, activity, number))
+    left, right = st.columns([3, 2], gap="large")
     with left:
+        st.markdown(f"**Feature {number}: where it is most active**")
+        strips(subject, activity, number, STREAM)
+        one_unit.distribution(activity, number)
+    with right:
         by, title, order, values = ranking
         one_unit.show_ranked(activity, by, order, number, {} if by in RANKINGS else {title: values})
         st.caption(f"The dictionary {read.name} has {escape_markdown(read.said)}.")
         edits.switch(feature, key="switch feature")
-    with right:
-        st.markdown(f"**{capitalise_text(feature.title)}: where it is most active**")
-        strips(subject, activity, number, STREAM)
-        one_unit.distribution(activity, number)
     left, middle, right = st.columns(3, gap="large")
     with left:
         writes = _bars(

@@ -125,21 +125,28 @@ def drawn_lines(sizes: LabelledArray, *, every: bool) -> LabelledArray:
     if every:
         return sizes
     quantity, kind, block = sizes.axes
-    both = WITH, WITHOUT
-    rows = [kind.labels.index(name) for name in both]
-    return LabelledArray(
-        sizes.values[:, rows], (quantity, Axis(kind.name, both), block), sizes.unit
-    )
+    rows = [kind.labels.index(name) for name in (WITH, WITHOUT)]
+    both = Axis(kind.name, (f"connection past each block ({WITH})", f"no connection ({WITHOUT})"))
+    return LabelledArray(sizes.values[:, rows], (quantity, both, block), sizes.unit)
 
 
-def sentence(sizes: LabelledArray) -> str:
-    """Whether the gradient reaches the first block, with a connection past each block and without."""
+def sentence(sizes: LabelledArray) -> tuple[str, str]:
+    """Whether the gradient reaches the first block, with a connection past each block and without;
+    and how much of it, in numbers.
+    """
     shares = gradients.reaching(sizes)
     past = shares[WITH]
     through = shares[WITHOUT]
+    arrives = [LITTLE <= share <= EXPLODES for share in (past, through)]
+    if all(arrives):
+        answer = "Yes, with a connection past each block and without one."
+    elif arrives[0]:
+        answer = f"Yes, with a connection past each block; without one {_fate(through)}."
+    else:
+        answer = f"With a connection past each block {_fate(past)}; without one {_fate(through)}."
     return (
-        f"With a connection past each block ({WITH}) {_fate(past)} (× {power(past)}); without one "
-        f"({WITHOUT}) {_fate(through)} (× {power(through)})."
+        answer,
+        f"On its way it is multiplied by {power(past)} with, by {power(through)} without.",
     )
 
 
@@ -199,10 +206,13 @@ def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, hei
     )
 
 
-def summary(sizes: LabelledArray) -> str:
-    """Which share of the gradient reaches block 0, in words."""
-    shares = gradients.reaching(sizes).items()
-    each = (f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares)
+def summary(sizes: LabelledArray, *, every: bool) -> str:
+    """Which share of the gradient reaches block 0, in words, of the kinds that are drawn."""
+    shares = gradients.reaching(sizes)
+    each = (
+        f"{kind}, `{RESIDUALS[kind].equation}`: **{power(shares[kind])}**"
+        for kind in (shares if every else (WITH, WITHOUT))
+    )
     read = (
         "Read the gradient from right to left. Between the end of the last block and block 0 it "
         "is multiplied by: "

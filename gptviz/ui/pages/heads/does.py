@@ -73,6 +73,14 @@ TITLES = {
     "first_token": "A head that rests",
     "duplicate_token": "A duplicate-token head",
 }
+# Where a high score is seen in a pattern.
+SEEN = {
+    "induction": "The slanted stripe: at the second A of “A B … A” it reads B.",
+    "previous_token": "The cells beside the diagonal: the token just before.",
+    "first_token": "The dark first column: it rests on the first token where it finds nothing to "
+    "read.",
+    "duplicate_token": "The other cells: earlier copies of the token that reads.",
+}
 NOTICES = {
     "induction": "gives {share} of its attention to what came next the last time: see the stripe "
     "in its pattern.",
@@ -164,7 +172,7 @@ def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageRe
         at = order[heads.index(chosen_head(subject, heads))]
         cells(asked, scores, name, at)
     with right:
-        one_head(subject, asked, scores.unit(*at))
+        one_head(subject, asked, scores, at)
     columns = [name, *(other for other in scores.known_scores if other != name)]
     number = st.column_config.NumberColumn
     config = {
@@ -327,10 +335,13 @@ def cells(
     st.caption(f"**{kind.title}**{where}.{missing} {kind.about}{most}")
 
 
-def one_head(subject: Subject, asked: AskedAnalysis[HeadScores], head: Unit) -> None:
-    """The pattern of one head, and the way to its page. Beside scores over other texts it is that
-    over the prompt.
+def one_head(
+    subject: Subject, asked: AskedAnalysis[HeadScores], scores: HeadScores, at: tuple[int, int]
+) -> None:
+    """The pattern of one head, where its scores are seen in it, and the way to its page. Beside
+    scores over other texts it is that over the prompt.
     """
+    head = scores.unit(*at)
     chosen = dict(asked.settings)
     lm = subject.lm
     is_random = not {"prompt", "held_out"} & chosen.keys()
@@ -350,13 +361,18 @@ def one_head(subject: Subject, asked: AskedAnalysis[HeadScores], head: Unit) -> 
         cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens."
     else:
         cut = ""
+    seen = " ".join(
+        words
+        for name, words in SEEN.items()
+        if name in scores.values and scores.values[name][at] >= CLEARLY
+    )
     if chosen.get("prompt") == subject.text:
         own = "the text that is read"
     else:
         own = "the prompt"
     st.caption(
         "What this head looks at, over "
-        f"{'the first of the random texts' if is_random else own}.{cut}"
+        f"{'the first of the random texts' if is_random else own}.{cut} {seen}"
     )
     query = {"block": str(head.block), "head": str(head.index)}
     if subject.kind.has_source:

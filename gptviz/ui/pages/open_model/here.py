@@ -222,10 +222,7 @@ def say_what_opens() -> None:
 
 def models_that_ship() -> None:
     """A link to each model that came with gptviz."""
-    with (
-        st.expander("Models that came with gptviz", icon=":material/inventory_2:"),
-        st.container(horizontal=True, gap="small"),
-    ):
+    with st.container(horizontal=True, gap="small"):
         for name in _shipped():
             frame.link(HOME, escape_markdown(name), query={"model": name})
 
@@ -234,12 +231,11 @@ def on_this_machine() -> None:
     """The list of all models of other programs on this machine."""
     of_programs = _stores()
     if not of_programs:
-        st.info(
+        st.caption(
             "No model of another program was found on this machine: not in the caches of Hugging "
             "Face and llama.cpp, nor among "
             "the models of Ollama and LM Studio. Type the folder where you keep some, or a name "
-            "on the hub.",
-            icon=":material/search_off:",
+            "on the hub."
         )
         return
     for store in of_programs:

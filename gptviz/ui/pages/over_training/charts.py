@@ -356,6 +356,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         )
     else:
         drawn = figures.lines(history.labelled(), theme(), look, names, height=height)
+    st.markdown(f"**{escape_markdown(measure.title)}**")
     show_figure(
         drawn,
         key=key,
@@ -375,8 +376,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     else:
         cut = ""
     st.caption(
-        f"**{measure.title}.** {escape_markdown(measure.about)} "
-        f"{escape_markdown(said)}{of_heads if heads else ''}{cut}"
+        f"{escape_markdown(measure.about)} {escape_markdown(said)}{of_heads if heads else ''}{cut}"
     )
 
 
@@ -414,30 +414,35 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
 
     def name(history: History, half: Halfway) -> str:
         title_of = history.measure.title.split(",")[0]
+        # in a sentence "loss", but "MLP …"
+        if not title_of[1:2].isupper():
+            title_of = title_of[:1].lower() + title_of[1:]
         if len(history.series) == 1:
             return escape_markdown(title_of)
         of = title(history, half.series, subject.lm.model.config)
         return escape_markdown(f"{title_of} ({of})")
 
+    def change(history: History, half: Halfway) -> str:
+        before, after = (
+            history.values[history.steps.index(step), half.series] for step in half.steps
+        )
+        moves = "falls" if after < before else "rises"
+        return f"{name(history, half)} {moves} from {brief(before)} to {brief(after)}"
+
     # Between the same two snapshots nobody has looked: what lies there has no order.
     groups = [
-        (steps, [name(*pair) for pair in pairs])
-        for steps, pairs in groupby(order, key=lambda pair: pair[1].steps)
+        (steps, list(pairs)) for steps, pairs in groupby(order, key=lambda pair: pair[1].steps)
     ]
     (before, after), first = groups[0]
-    if len(first) > 1:
-        when = "had changed by half together"
-    elif len(groups) > 1:
-        when = "had changed by half first"
-    else:
-        when = "had changed by half"
-    say_answer(f"Between step {before:,} and step {after:,}: there {join_words(first)} {when}.")
-    if len(groups) > 1:
-        later = "; ".join(
-            f"{join_words(names)} between step {before:,} and step {after:,}"
-            for (before, after), names in groups[1:]
-        )
-        st.markdown(f"Then {later}.")
+    half = "half of its whole change" if len(first) == 1 else "half of each whole change"
+    then = [f"That is where {half} was reached."]
+    for (earlier, later), pairs in groups[1:]:
+        names = join_words([name(*pair) for pair in pairs])
+        then.append(f"For {names} it was reached between step {earlier:,} and step {later:,}.")
+    say_answer(
+        f"Between step {before:,} and step {after:,} {join_words([change(*one) for one in first])}.",
+        " ".join(then),
+    )
 
 
 def pages_at(subject: Subject, histories: Sequence[History]) -> None:

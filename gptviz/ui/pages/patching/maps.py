@@ -29,10 +29,12 @@ from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import (
     Try,
     addresses,
+    capitalise_text,
     controls,
     escape_markdown,
     in_quotes,
     jobs,
+    name_place,
     press_button,
     say_answer,
     show_figure,
@@ -84,6 +86,10 @@ SUMS = (
         "the digit, or from the first digit of the answer.",
     ),
 )
+
+
+# A part is said to carry the answer if its patch brings at least this share of it back.
+CARRIES = 0.5
 
 
 class PatchCell(NamedTuple):
@@ -273,22 +279,24 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
     # What the patch of a single sublayer at one position that restores most does, where such a map
     # is drawn.
     cells = [
-        (heatmaps.shown_maps[name], *largest_cells(heatmaps.shown_maps[name], 1)[0])
+        (heatmaps.shown_maps[name], PatchCell(name, *at), share)
         for name in BY_POSITION[1:]
         if name in heatmaps.shown_maps
+        for *at, share in largest_cells(heatmaps.shown_maps[name], 1)
     ]
-    telling = about
+    framed = chosen_cell(heatmaps)
     if cells:
-        patched, block, place, _ = max(cells, key=lambda cell: cell[3])
-        exact = heatmaps.is_exact(patched.quantity.name, block, place)
-        said = meaning(patched, block, place, prompts.tokens, exact=exact)
-        telling = escape_markdown(f"Put into the corrupted prompt, {said[0].lower()}{said[1:]}")
-    say_answer(telling, help=about)
+        patched, best, _ = max(cells, key=lambda cell: cell[2])
+        exact = heatmaps.is_exact(best.what, best.block, best.place)
+        say_answer(*_which_carries(patched, best, prompts.tokens, exact=exact), help=about)
+        framed = framed or best
+    else:
+        say_answer(about)
     _row(
         shown_quantities(subject.lm.model.config, BY_POSITION),
         prompts,
         heatmaps,
-        chosen_cell(heatmaps),
+        framed,
         first,
     )
     if first:
@@ -299,6 +307,19 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
         st.caption(
             f"Left out: {places}, where both prompts are the same, so that a patch changes nothing."
         )
+
+
+def _which_carries(
+    patched: Patched, cell: PatchCell, tokens: Sequence[str], *, exact: bool
+) -> tuple[str, str]:
+    """Which sublayer at which token carries the answer, and what its patch brings back."""
+    sublayer = "attention" if cell.what == "attention.out" else "MLP"
+    part = f"the {sublayer} of block {cell.block} at {name_place(tokens, cell.place)}"
+    if patched.shares[cell.block, cell.place] >= CARRIES:
+        answer = f"{capitalise_text(part)} carries the answer."
+    else:
+        answer = f"No single part carries the answer; {part} comes nearest."
+    return answer, f"Put into the corrupted prompt, it {_restores(patched, cell, exact=exact)}"
 
 
 def first_shown(subject: Subject, prompts: Prompts) -> int:
@@ -386,13 +407,17 @@ def largest_cells(patched: Patched, most: int) -> list[tuple[int, int, float]]:
 
 def meaning(patched: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:
     """The meaning of a cell, as a sentence."""
-    share = float(patched.shares[block, place])
-    restores = (
-        f"{'brings' if exact else 'would bring, by the preview,'} {percents(share)} of the answer "
-        "back"
-    )
-    answer = format_signed(float(patched.answers[block, place]), 2)
-    return f"{piece(patched.quantity, block, place, tokens, patched.places)} {restores} ({answer})."
+    cell = PatchCell(patched.quantity.name, block, place)
+    restores = _restores(patched, cell, exact=exact)
+    return f"{piece(patched.quantity, block, place, tokens, patched.places)} {restores}"
+
+
+def _restores(patched: Patched, cell: PatchCell, *, exact: bool) -> str:
+    """What a patch brings back, as the end of a sentence."""
+    share = float(patched.shares[cell.block, cell.place])
+    answer = format_signed(float(patched.answers[cell.block, cell.place]), 2)
+    brings = "brings" if exact else "would bring, by the preview,"
+    return f"{brings} {percents(share)} of the answer back ({answer})."
 
 
 def percents(share: float) -> str:

@@ -147,7 +147,7 @@ def draw_written(
     st.caption(
         f"{interp.explain_written(subject.lm.model.config)} Above: the length of what is written, divided "
         "by the length of the stream "
-        "there; dotted: as long as the stream itself. Below: the part of it that points the way "
+        "there; dotted line: as long as the stream itself. Below: the part of it that points the way "
         "the stream already points, also "
         "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth "
         "shorter. The rest of what is written "
@@ -162,23 +162,23 @@ def shares_of(asked: AskedAnalysis[StreamSummary]) -> LabelledArray:
     return interp.shares(asked.value, labels(asked))
 
 
-def who_writes_most(asked: AskedAnalysis[StreamSummary]) -> str:
+def who_writes_most(asked: AskedAnalysis[StreamSummary]) -> tuple[str, str] | None:
     """The sublayer that writes most against the stream it finds, and the one that writes least;
-    empty where nothing can be said.
+    None where nothing can be said.
     """
     seen = asked.value
     if not seen.writers:
-        return ""
+        return None
     median = interp.at_position(shares_of(asked), None).values[0]
     most = int(median.argmax())
     least = int(median.argmin())
     if most == least:
-        return ""
+        return None
     return (
-        f"A token's vector is changed most by {_title(seen, seen.writers[most])}: what that adds "
-        f"is {brief(median[most])} times as long as the vector, in the median over the tokens. "
+        f"{capitalise_text(_title(seen, seen.writers[most]))} changes a token's vector most: what it "
+        f"adds is {brief(median[most])} times as long as the vector itself.",
         f"{capitalise_text(_title(seen, seen.writers[least]))} adds least, {brief(median[least])} "
-        "times its length."
+        "times its length. These are medians over the tokens.",
     )
 
 
