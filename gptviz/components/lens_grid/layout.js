@@ -4,7 +4,7 @@
 const TYPE = 0.78,
   ROW = 1.5,
   WIDEST = 6.5,
-  HIGHEST = 32;
+  HIGHEST = 28;
 // The width of a letter as a share of the size of type; the room next to a name, in letters.
 export const LETTER = 0.62;
 const BESIDE = 0.8;

@@ -112,7 +112,10 @@ export class Grid extends View {
     if (asked) this.choose(asked);
     else if (before) this.remember();
     this.draw();
-    if ((!before || asked) && this.opened.layer !== this.end.layer) this.bringIntoView(this.opened);
+    if (before && !asked) return;
+    if (this.opened.layer === this.end.layer)
+      this.box.scrollTop = this.box.scrollHeight; // where the guess comes about
+    else this.bringIntoView(this.opened);
   }
 
   /** The last cell: the model's own guess after the whole text. */
