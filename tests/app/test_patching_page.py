@@ -320,9 +320,7 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
         lm.patch(CLEAN, OTHER, what=what).shares.max() for what in ("attention.out", "mlp.out")
     )
     (result,) = (
-        text.value.replace("\\", "")
-        for text in at.markdown
-        if "carries the answer" in text.value
+        text.value.replace("\\", "") for text in at.markdown if "carries the answer" in text.value
     )
     assert f"brings {maps.percents(float(best))} of the answer" in result, (
         "the sublayer that restores most"

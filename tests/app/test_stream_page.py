@@ -56,16 +56,16 @@ def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None)
     shown = computed(at)
     assert shown.shape == (2, 4)
 
-    def heights(kind: str) -> list[float]:
-        of_kind = [
+    def heights(axis: str) -> list[float]:
+        on_axis = [
             zip(numbers(one["x"]), numbers(one["y"]), strict=True)
             for one in drawn
-            if one["type"] == kind
+            if one.get("yaxis", "y") == axis
         ]
-        return [y for _, y in sorted(pair for pairs in of_kind for pair in pairs)]
+        return [y for _, y in sorted(pair for pairs in on_axis for pair in pairs)]
 
-    np.testing.assert_allclose(heights("scatter"), shown[0], atol=1e-6)
-    np.testing.assert_allclose(heights("bar"), shown[1], atol=1e-6)
+    np.testing.assert_allclose(heights("y"), shown[0], atol=1e-6)
+    np.testing.assert_allclose(heights("y2"), shown[1], atol=1e-6)
     every = interp.shares(gptviz.load("writer").stream(TEXT), list(TEXT)).values
     np.testing.assert_allclose(
         shown, np.median(every, axis=2) if position is None else every[:, :, 4], atol=1e-6
