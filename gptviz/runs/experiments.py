@@ -377,9 +377,16 @@ PLANS: dict[str, Plan] = {
     ),
     "sentences-sparse": Plan(
         "sentences",
-        "The same sentences with few weights: of each matrix nine in ten become 0, so that "
-        "what is left can be followed from weight to weight.",
-        replace(_SENTENCES, steps=3_500, evaluations=10, keep_weights=0.1),
+        "The same sentences with few weights: of each matrix 85 in 100 become 0, so that what is "
+        "left can be followed from weight to weight.",
+        replace(
+            _SENTENCES,
+            steps=2_400,
+            batch_size=32,
+            final_rate=0.02,
+            evaluations=12,
+            keep_weights=0.15,
+        ),
         data="sentences",
         related=("sentences",),
         changes=_FEW_WEIGHTS,

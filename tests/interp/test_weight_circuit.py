@@ -4,6 +4,8 @@ does what is said of it.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,8 @@ import gptviz
 from gptviz.interp.explaining import weight_circuit as circuits
 from gptviz.interp.explaining.weight_circuit import Questions, Switchable, prune
 from gptviz.interp.trace import run
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import LanguageModel, weight_circuits
+from tests.command_line import Capture, answered, output
 from tests.tiny import scrambled, some_ids, tiny
 
 TINY = scrambled(tiny(n_layer=1, tied=True))
@@ -171,3 +174,31 @@ def test_what_is_impossible_is_refused_by_its_name(sparse: LanguageModel) -> Non
         sparse.weight_circuit("names", 1.5)
     with pytest.raises(ValueError, match="it has learned no task that has any"):
         gptviz.load("generator").weight_circuit("names")
+
+
+def test_the_command_gives_what_the_library_gives(
+    sparse: LanguageModel, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        weight_circuits, "compute_circuit", partial(circuits.weight_circuit, steps=200)
+    )
+    asked = ("weights", "sentences-sparse", "--part", "agreement", "--device", "cpu")
+    content = answered(capsys, *asked, "--check")
+    circuit = sparse.weight_circuit("agreement")
+    checked = sparse.check_weights(circuit, "agreement")
+    assert content["of"] == circuit.of
+    assert content["loss"] == pytest.approx(circuit.loss)
+    assert content["check"]["right"] == pytest.approx(checked.right)
+    for one, weight, (source, target) in zip(
+        content["weights"], circuit.weights, sparse.name_weights(circuit), strict=True
+    ):
+        assert (one["matrix"], one["row"], one["column"]) == (
+            weight.matrix,
+            weight.row,
+            weight.column,
+        )
+        assert (one["from"], one["to"]) == (source, target)
+        matrix = sparse.model.state_dict()[weight.matrix]
+        assert one["value"] == pytest.approx(float(matrix[weight.row, weight.column]))
+    printed = output(capsys, *asked)
+    assert f"{len(circuit.weights):,} of {circuit.of:,} weights keep" in printed

@@ -38,11 +38,7 @@ def segments(trace: Any) -> list[tuple[tuple[float, float], tuple[float, float]]
 def test_every_weight_is_a_line_between_its_two_places_in_the_colour_of_its_sign() -> None:
     figure = weight_graph(weights(), STAGES, LIGHT)
     at = places(figure)
-    drawn = {
-        (*pair, trace.line.color)
-        for trace in figure.data[1:-2]
-        for pair in segments(trace)
-    }
+    drawn = {(*pair, trace.line.color) for trace in figure.data[1:-2] for pair in segments(trace)}
     blue, orange = "#0077BB", "#EE7733"
     assert drawn == {
         (at[source], at[target], blue if value > 0 else orange)
@@ -53,9 +49,7 @@ def test_every_weight_is_a_line_between_its_two_places_in_the_colour_of_its_sign
 def test_a_larger_weight_is_never_a_thinner_line() -> None:
     figure = weight_graph(weights(), STAGES, LIGHT)
     at = places(figure)
-    width = {
-        pair: trace.line.width for trace in figure.data[1:-2] for pair in segments(trace)
-    }
+    width = {pair: trace.line.width for trace in figure.data[1:-2] for pair in segments(trace)}
     by_size = sorted(EDGES, key=lambda edge: abs(EDGES[edge]))
     widths = [width[at[source], at[target]] for source, target in by_size]
     assert widths == sorted(widths)
@@ -81,7 +75,7 @@ def test_a_few_lines_have_their_numbers_and_many_show_them_to_the_pointer() -> N
     assert list(few.text) == ["+1.5", "−0.5", "+0.75", "−2", "+1"]
     assert few.hovertext[0] == "the &lt;b&gt; → stream 3: +1.5"
     count = MOST_NUMBERED + 1
-    names = tuple(f"token {i}" for i in range(count)) + ("stream 0",)
+    names = (*(f"token {i}" for i in range(count)), "stream 0")
     values = np.full((count + 1, count + 1), np.nan)
     values[:count, count] = 1.0
     array = LabelledArray(values, (Axis("from", names), Axis("to", names)), "weight")

@@ -12,7 +12,7 @@ from gptviz.figures.explaining.weights import weight_graph
 from gptviz.figures.kit.format import brief, format_count, format_signed, percent
 from gptviz.interp.explaining.weight_circuit import End, Weight, WeightCircuit, ends
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.language_model import weight_circuits
+from gptviz.language_model import LanguageModel, weight_circuits
 from gptviz.model.costs.effort import effort
 from gptviz.settings.address_values import one_of
 from gptviz.ui.records.circuit import GUESS, VIEWS, WEIGHTS
@@ -26,9 +26,9 @@ from gptviz.ui.widgets import (
     escape_markdown,
     say_answer,
     show_figure,
-    show_table,
     theme,
 )
+from gptviz.ui.widgets.tables import show_table
 
 # Of the address: the place whose weights are listed.
 PLACE = "place"
@@ -87,7 +87,7 @@ def show(subject: Subject) -> tuple[list[Try], PageResult]:
     _list_place(subject, circuit)
     _check(subject, circuit, part)
     code = asked.code("lm.name_weights(result)  # what each weight leads from and to")
-    return _tries(subject), PageResult(lambda: _numbers(subject, circuit), code, WEIGHTS)
+    return _tries(subject), PageResult(lambda: number_weights(subject.lm, circuit), code, WEIGHTS)
 
 
 def _part_of(subject: Subject) -> str | None:
@@ -213,9 +213,9 @@ def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
     say_how_far("Check these weights", "Check them again", "check weights")
 
 
-def _numbers(subject: Subject, circuit: WeightCircuit) -> LabelledArray:
+def number_weights(lm: LanguageModel, circuit: WeightCircuit) -> LabelledArray:
     """All weights, and what goes without each: [weight, number]."""
-    labels = tuple(f"{one} → {other}" for one, other in subject.lm.name_weights(circuit))
+    labels = tuple(f"{one} → {other}" for one, other in lm.name_weights(circuit))
     values: Any = np.array([(weight.value, weight.effect) for weight in circuit.weights])
     return LabelledArray(
         values, (Axis("weight", labels), Axis("number", ("weight", "share lost"))), "number"

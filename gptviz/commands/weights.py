@@ -1,4 +1,4 @@
-"""The command `weight-circuit`: the few weights behind what a model answers."""
+"""The command `weights`: the few weights behind what a model answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ SAID = ("of", "share", "whole", "kept", "without", "whole_loss", "loss", "right"
 
 
 @command(131)
-def weight_circuit(
-    lm: LanguageModel, part: str, share: float = 0.9, check: bool = False
-) -> CommandOutput:
+def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = False) -> CommandOutput:
     """The few weights that keep what a model answers to questions of its task.
 
     Args:
@@ -28,16 +26,16 @@ def weight_circuit(
     """
     circuit = lm.weight_circuit(part, share)
     named = lm.name_weights(circuit)
-    weights = [
+    found = [
         {"from": source, "to": target, **pick_values(weight, "value", "effect")}
         | pick_values(weight, "matrix", "row", "column")
         for weight, (source, target) in zip(circuit.weights, named, strict=True)
     ]
-    content: dict[str, Any] = {"part": part, **pick_values(circuit, *SAID), "weights": weights}
-    rows = [(f"{one['value']:>+8.3f}", f"{one['from']} → {one['to']}") for one in weights]
+    content: dict[str, Any] = {"part": part, **pick_values(circuit, *SAID), "weights": found}
+    rows = [(f"{one['value']:>+8.3f}", f"{one['from']} → {one['to']}") for one in found]
     lines: Lines = [
         Table(rows),
-        f"{len(weights):,} of {circuit.of:,} weights keep {circuit.share:.1%} of what makes the right "
+        f"{len(found):,} of {circuit.of:,} weights keep {circuit.share:.1%} of what makes the right "
         f"answer likelier than the wrong one: {circuit.kept:.3f} of {circuit.whole:.3f}",
         f"they alone answer {circuit.right:.1%} of the questions, with a loss of {circuit.loss:.4f} "
         f"nats; the whole model has {circuit.whole_loss:.4f}",
