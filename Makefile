@@ -136,21 +136,22 @@ checkpoints: install ## make the shipped models again
 	for rung in 0 1 2 3 4 5 6 7 8; do $(TRAIN) ladder-$$rung --snapshots 0 || exit 1; done
 	$(TRAIN) bpe --snapshots 0
 	$(TRAIN) reversal --snapshots 1
-	$(call THIN,reversal,$(EARLY) 00512 01024 02048 04096)
+	$(call THIN,reversal,$(EARLY) 00064 00256 00512 01024 02048 04096)
 	$(TRAIN) reversal-no-positions --snapshots 0
 	$(TRAIN) addition --snapshots 1
-	$(call THIN,addition,$(EARLY))
+	$(call THIN,addition,$(EARLY) 00064 00256 01024)
 	$(TRAIN) induction
 	$(TRAIN) modular
 	$(TRAIN) sentences
 	$(call THIN,sentences,00001 00002 00003)
 	$(call FEATURES,sentences) --block 1 --size 128 --k 6
+	$(TRAIN) sentences-sparse --snapshots 0
 	$(TRAIN) jobs --name jobs-90 --task nurse=90 --task doctor=10
 	$(TRAIN) jobs --name jobs-10 --task nurse=10 --task doctor=90
 	$(call THIN,jobs-90,$(EARLY))
 	$(call THIN,jobs-10,$(EARLY))
 	$(TRAIN) seq2seq
-	$(call THIN,seq2seq,00001 00002 00004 00008)
+	$(call THIN,seq2seq,00001 00002 00004 00008 00016 00032 00128 00512 02048)
 	$(TRAIN) pretrain --snapshots 1
 	$(call THIN,pretrain,$(EARLY))
 	$(TRAIN) from-scratch --snapshots 1

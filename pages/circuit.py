@@ -7,11 +7,16 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.circuit import graph, saved
+from gptviz.ui.pages.circuit import graph, saved, weights
+from gptviz.ui.records.circuit import WEIGHTS
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = graph.with_room(subject_bar())
+if weights.choose_view(subject) == WEIGHTS:
+    offers, shown = weights.show(subject)
+    close(PAGE, offers, *shown)
+    st.stop()
 text, rest = st.columns([6, 5])
 chosen = graph.choose(subject, text, rest)
 if chosen is None:

@@ -190,6 +190,8 @@ _TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3,
 _SENTENCES = replace(
     _TASK, steps=1_500, learning_rate=6e-3, precision="float32", compile="no", snapshots=2
 )
+# What is to be read weight by weight: two blocks, and a norm that lets a 0 in the stream be a 0.
+_FEW_WEIGHTS = (("n_layer", 2), ("d_mlp", 64), ("norm", "rmsnorm"), ("tied", False))
 _REVERSAL = replace(_TASK, steps=6_000)
 # Probabilities are to come out as the share in the data. A rate that falls to 0 and no weight decay
 # let them: with Muon and a cosine to a tenth they ended up to two points away, with these at most
@@ -373,6 +375,22 @@ PLANS: dict[str, Plan] = {
         _SENTENCES,
         data="sentences",
     ),
+    "sentences-sparse": Plan(
+        "sentences",
+        "The same sentences with few weights: of each matrix 85 in 100 become 0, so that what is "
+        "left can be followed from weight to weight.",
+        replace(
+            _SENTENCES,
+            steps=2_400,
+            batch_size=32,
+            final_rate=0.02,
+            evaluations=12,
+            keep_weights=0.15,
+        ),
+        data="sentences",
+        related=("sentences",),
+        changes=_FEW_WEIGHTS,
+    ),
     "jobs": Plan(
         "jobs",
         "What did my data do? Sentences with a dial for how many nurses are “she”: train two "
@@ -527,7 +545,7 @@ GROUPS = (
     ),
     ExperimentGroup(
         "Tasks with known answers",
-        ("sums", "addition", "copy", "induction", "modular", "sentences"),
+        ("sums", "addition", "copy", "induction", "modular", "sentences", "sentences-sparse"),
     ),
     ExperimentGroup("What did my data do?", ("jobs",)),
     ExperimentGroup(

@@ -13,6 +13,9 @@ Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
 Precision = Literal["auto", "bfloat16", "float32"]
 
+# The share of the run after which a run with few weights has as few as it ends with.
+SPARSE_FROM = 0.5
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -113,6 +116,15 @@ class Recipe:
         "pushes. The training loss is measured with it, the validation loss without.",
         low=0,
     )
+    keep_weights: float = setting(
+        1.0,
+        "Weights kept",
+        "The share of the weights that is kept in each matrix: after each step all others, the "
+        "smallest, become 0. It falls from 1 over the first half of the run. With few weights what "
+        "a model computes can be followed from weight to weight; it needs more steps. 1 keeps all.",
+        above=0,
+        high=1,
+    )
     lora_rank: int = setting(
         0,
         "LoRA rank",
@@ -202,6 +214,10 @@ class Recipe:
             "constant": 1.0,
         }[self.schedule]
         return self.learning_rate * (self.final_rate + (1 - self.final_rate) * left)
+
+    def kept_share(self, progress: float) -> float:
+        """The share of weights kept at `progress`, from 0 at the beginning to 1 at the end."""
+        return self.keep_weights ** min(1.0, progress / SPARSE_FROM)
 
     def saves_snapshot(self, step: int) -> bool:
         """Whether a snapshot is saved after `step` steps: the first, then `snapshots` for every

@@ -24,6 +24,7 @@ from .divergence import DivergedError, advice
 from .evaluation import Evaluation, evaluate
 from .recipe import Recipe
 from .smoothing import nearby_targets
+from .sparsity import keep_largest
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ class Trainer:
         for optimiser in self.optimisers:
             optimiser.step()
         self.step += 1
+        if self.recipe.keep_weights < 1:
+            keep_largest(self.model, self.recipe.kept_share(self._progress()))
         return value, norm, int(counted)
 
     def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -113,6 +113,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
         for name in ("final_rate", "weight_decay", "clip", "expert_balance")
         for value in (-1e-9, math.nan, [])
     ),
+    *(({"keep_weights": value}, "keep_weights is") for value in (0, -0.1, 1.5, math.nan, "few")),
     *(
         ({name: value}, f"{name} is .*; it must be one of ")
         for name in ("optimiser", "schedule")

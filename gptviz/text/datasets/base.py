@@ -49,6 +49,16 @@ class Contrast:
     wrong: str  #: the answer to the corrupted one, a token
 
 
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """Sequences of one task, each with a place where one token is right and another is wrong."""
+
+    ids: Ids  #: [count, length]
+    at: Ids  #: [count], the position after which the token is to be known
+    right: Ids  #: [count], the token that is right there
+    wrong: Ids  #: [count], another answer of the task, which is wrong there
+
+
 @dataclass(frozen=True)
 class Task(ABC):
     """A generator of sequences with something to learn in them. The fields are its settings.
@@ -240,6 +250,13 @@ class Task(ABC):
         task has none.
         """
         return ()
+
+    def choices(self, part: str, count: int, *, held_out: bool = False) -> Choices | None:
+        """`count` sequences of one of its `parts`, drawn as for training or as those to validate
+        on, and a wrong answer beside the right one; None if the task has no wrong answers of the
+        kind.
+        """
+        return None
 
 
 def validation_rng(seed: int) -> Generator:

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from gptviz.text.tokenizers.base import Ids
 from gptviz.text.tokenizers.cased_words import SPECIAL_TOKENS, CasedWordTokenizer
 
-from .base import HELD_OUT, Contrast, Examples, Task, validation_rng
+from .base import HELD_OUT, Choices, Contrast, Examples, Task, validation_rng
 
 T = TypeVar("T")
 Words = tuple[str, ...]
@@ -320,6 +320,23 @@ def _numbers() -> dict[str, int]:
     }
 
 
+@lru_cache(maxsize=1)
+def _opposite_answers() -> dict[int, int]:
+    """For each verb, closing bracket and colour another one: that of the other number, or the next
+    in its list.
+    """
+    words = [
+        *((one, other) for verbs in _TIMES.values() for one, other in (verbs, verbs[::-1])),
+        *(
+            (one, other)
+            for of in (tuple(_BRACKETS.values()), _COLOURS)
+            for one, other in zip(of, of[1:] + of[:1], strict=True)
+        ),
+    ]
+    numbers = _numbers()
+    return {numbers[one] - 1: numbers[other] - 1 for one, other in words}
+
+
 @dataclass(frozen=True)
 class Sentences(Task):
     """The four tasks of this file, equally many sentences of each, one in a row, filled up with the
@@ -393,6 +410,28 @@ class Sentences(Task):
 
     def contrasts(self) -> tuple[Contrast, ...]:
         return contrasts()
+
+    def choices(self, part: str, count: int, *, held_out: bool = False) -> Choices:
+        """The first word of each sentence that can be known. Wrong is the name of who acts, the
+        verb of the other number, another bracket or another colour.
+        """
+        rng = validation_rng(0) if held_out else np.random.default_rng(0)
+        # One in `len(parts)` is of this part, and a draw of them begins with any.
+        drawn, is_known, parts = self._sentences(
+            (count + 1) * len(self.parts), rng, held_out=held_out
+        )
+        is_asked = parts == self.parts.index(part)
+        ids = drawn[is_asked][:count]  # [count, length]
+        place = is_known[is_asked][:count].argmax(1)  # [count]
+        right = ids[np.arange(count), place]
+        if part == "names":
+            comma = self.tokenizer.encode(",").ids[0]
+            # Who acts stands after the last comma.
+            actor = ids.shape[1] - (ids == comma)[:, ::-1].argmax(1)
+            wrong = ids[np.arange(count), actor]
+        else:
+            wrong = np.array([_opposite_answers()[int(token)] for token in right])
+        return Choices(ids, place - 1, right, wrong)
 
     def _sentences(
         self, count: int, rng: Generator, *, held_out: bool

@@ -2,6 +2,10 @@
 
 from gptviz.ui.page import ARROWS, DETAILS_BELOW, MODEL_ON_TOP, Keys, Page
 
+GUESS = "One guess"
+WEIGHTS = "Weights of a task"
+VIEWS = (GUESS, WEIGHTS)
+
 PAGE = Page(
     name="circuit",
     title="Circuit",
@@ -28,9 +32,12 @@ PAGE = Page(
         "A box shows what it gives and what it reads. **Boxes** says how many there are at most.",
         "Choose a box to see its lines in front. Pin boxes to keep theirs there, or to make a "
         "group of them.",
+        "**Weights of a task**, of a model that has learned one: the single weights behind all "
+        "its answers. It is worth looking at in a model that was trained with few weights.",
         DETAILS_BELOW,
         Keys("circuit_graph", (*ARROWS, "Escape"), "lead from box to box, and let it go"),
         Keys("circuit_graph", ("Enter", "p"), "opens a box, and pins it"),
     ),
     opens_on="sentences",
+    states=({"model": "sentences-sparse", "view": WEIGHTS},),
 )

@@ -1,0 +1,51 @@
+"""The command `weights`: the few weights behind what a model answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .common import pick_values
+from .options import command
+from .printing import CommandOutput, Lines, Table
+
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
+
+SAID = ("of", "share", "whole", "kept", "without", "whole_loss", "loss", "right")
+
+
+@command(131)
+def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = False) -> CommandOutput:
+    """The few weights that keep what a model answers to questions of its task.
+
+    Args:
+        part: the questions, such as names or agreement.
+        share: how much of the difference between the right and the wrong answer is kept, above 0,
+            below 1.
+        check: also ask held-out sentences, and switch off single weights in the whole model.
+    """
+    circuit = lm.weight_circuit(part, share)
+    named = lm.name_weights(circuit)
+    found = [
+        {"from": source, "to": target, **pick_values(weight, "value", "effect")}
+        | pick_values(weight, "matrix", "row", "column")
+        for weight, (source, target) in zip(circuit.weights, named, strict=True)
+    ]
+    content: dict[str, Any] = {"part": part, **pick_values(circuit, *SAID), "weights": found}
+    rows = [(f"{one['value']:>+8.3f}", f"{one['from']} → {one['to']}") for one in found]
+    lines: Lines = [
+        Table(rows),
+        f"{len(found):,} of {circuit.of:,} weights keep {circuit.share:.1%} of what makes the right "
+        f"answer likelier than the wrong one: {circuit.kept:.3f} of {circuit.whole:.3f}",
+        f"they alone answer {circuit.right:.1%} of the questions, with a loss of {circuit.loss:.4f} "
+        f"nats; the whole model has {circuit.whole_loss:.4f}",
+    ]
+    if check:
+        checked = lm.check_weights(circuit, part)
+        content["check"] = pick_values(checked, "whole_loss", "loss", "right", "inside", "outside")
+        lines.append(
+            f"of sentences that they were not found with they answer {checked.right:.1%}; a weight "
+            f"of these that is switched off takes up to {max(checked.inside):.1%} of the difference "
+            f"from the whole model, one of as many others up to {max(checked.outside):.1%}"
+        )
+    return CommandOutput(content, lines)
