@@ -64,8 +64,18 @@ def dictionary(
     if read is not None:
         fresh = lm.read_dictionary(read, called)
     elif block is not None:
-        how = {"k": k, "cost": cost, "steps": steps, "seed": seed, "target": target}
-        fresh = lm.fit_dictionary(block, size, kind, **how, text=text, name=called)
+        fresh = lm.fit_dictionary(
+            block,
+            size,
+            kind,
+            k=k,
+            cost=cost,
+            steps=steps,
+            seed=seed,
+            text=text,
+            name=called,
+            target=target,
+        )
     if out is not None:
         lm.write_dictionary(fresh.name, out)
     shown = quality_shown(lm.dictionary_quality(fresh.name, text))

@@ -81,8 +81,9 @@ def fit_dictionary(
     with progress.part(1, 5, 4):
         size = 4 * lm.model.config.d_model if size is None else size
         given = None if target == "stream" else wanted
-        how = {"k": k, "cost": cost, "steps": steps, "seed": seed}
-        fresh = fitting.fit(read, block, size, kind, **how, given=given)
+        fresh = fitting.fit(
+            read, block, size, kind, k=k, cost=cost, steps=steps, seed=seed, given=given
+        )
     usual_name = f"{'MLP' if fresh.is_transcoder else 'block'} {block}"
     return keep_dictionary(lm, fresh, usual_name if name is None else name)
 

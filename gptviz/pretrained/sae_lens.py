@@ -114,7 +114,9 @@ def read_folder(folder: Path, *, centres: bool = False) -> dict[str, Any]:
     given.allow_only("reshape_activations", "none")
     is_moved = given.switch("apply_b_dec_to_input", not is_of_mlp)
     if is_of_mlp and is_moved:
-        raise given.refusal("apply_b_dec_to_input", "of a transcoder nothing is taken from its input")
+        raise given.refusal(
+            "apply_b_dec_to_input", "of a transcoder nothing is taken from its input"
+        )
     is_rescaled = architecture == "topk" and given.switch("rescale_acts_by_decoder_norm", False)
     opened = given.inner_table("model_from_pretrained_kwargs")
     without_mean = opened.switch("center_writing_weights", False) and centres and not is_of_mlp

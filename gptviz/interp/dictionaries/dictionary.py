@@ -13,7 +13,7 @@ the MLP gives (Dunefsky and others 2024). Its activations are relu(W x + b): c i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Self
 
 import torch
@@ -56,7 +56,7 @@ class Dictionary:
     #: "sentences-features"
     name: str = ""
     fitted_to: int = 0  #: the number of tokens that it was fitted to; 0 if nobody knows
-    target: Target = "stream"  #: what it gives back
+    target: Target = field(default="stream", kw_only=True)  #: what it gives back
 
     @property
     def tap(self) -> str:
@@ -218,8 +218,9 @@ def find_dictionary(name: str) -> Dictionary | None:
     numbers = {key: tensors[key].float() for key in TENSORS}
     model = bytes(tensors["model"].tolist()).hex()
     block, k = (int(tensors[key]) for key in ("block", "k"))
-    of = (model, name, fitted_to, target)
-    return Dictionary(block, *numbers.values(), k, *of)
+    return Dictionary(
+        block, **numbers, k=k, model=model, name=name, fitted_to=fitted_to, target=target
+    )
 
 
 def names() -> list[str]:

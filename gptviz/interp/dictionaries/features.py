@@ -24,6 +24,7 @@ from .dictionary import Dictionary
 EMBEDDING = "embedding and positions"
 OWN_BIAS = "its own bias"
 REST = "norms on the way"
+BIASES = "biases on the way"
 # What is added to a logit beside the features: by the decoder's bias, by what the dictionary misses
 # of the stream, and by what is not in the stream there yet.
 DECODER_BIAS = "the decoder’s bias"
@@ -121,11 +122,12 @@ def _written_before_mlp(
     reads = own.encoder[feature].to(stream.dtype)
     at = int((stream.inputs[layer][0] @ reads).argmax())
     here = stream.slice_positions(at, at + 1)
-    parts = {}
+    parts = {BIASES: 0.0}
     for name, value in here.added_by_parts(here.pull(layer, reads[None])).items():
-        is_bias = name.endswith(".bias")
-        title = name.removesuffix(".bias") + " bias" if is_bias else unit(name, model.config).title
-        parts[title] = float(value)
+        if name.endswith(".bias"):
+            parts[BIASES] += float(value)
+        else:
+            parts[unit(name, model.config).title] = float(value)
     parts[OWN_BIAS] = float(own.bias[feature])
     values = np.array([*parts.values()])
     return at, LabelledArray(values, (Axis("part", tuple(parts)),), "added to the activation")

@@ -5,7 +5,7 @@ and what a model loses that goes on with that.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ class Quality:
     loss_zero: float  #: with 0 in its place
     loss_mean: float  #: with its mean over the texts in its place
     loss_random: float  #: with what a random dictionary of as many features gives back
-    of: str = "the stream"  #: what has its place taken
+    of: str = field(default="the stream", kw_only=True)  #: what has its place taken
 
     @property
     def recovered(self) -> float:
@@ -94,7 +94,7 @@ def measure_quality(model: Transformer, dictionary: Dictionary, rows: Sequence[R
         float((~is_active.any(0)).double().mean()),
     )
     of = dictionary.of if dictionary.is_transcoder else "the stream"
-    return Quality(*shares, *losses, of)
+    return Quality(*shares, *losses, of=of)
 
 
 def random_like(dictionary: Dictionary, mean: Tensor, active: int, seed: int = 0) -> Dictionary:
