@@ -41,7 +41,16 @@ const WAYS = {
 };
 
 // The colour of each part, by its role.
-const COLOURS = { embed: "stream", positions: "stream", attention: "pattern", mlp: "mlp", dictionary: "mlp", missed: "weight", logit: "output", group: "value" };
+const COLOURS = {
+  embed: "stream",
+  positions: "stream",
+  attention: "pattern",
+  mlp: "mlp",
+  dictionary: "mlp",
+  missed: "weight",
+  logit: "output",
+  group: "value",
+};
 /** @type {[kind: "value" | "key" | "query", letter: string][]} */
 const LETTERS = [
   ["value", "V"],
