@@ -32,7 +32,7 @@ BUDGET: dict[str, int] = {
     "gptviz/lessons": 16_000,
     "gptviz/machine": 7_000,
     "gptviz/model": 35_500,
-    "gptviz/pretrained": 55_000,
+    "gptviz/pretrained": 55_500,
     "gptviz/runs": 26_500,
     "gptviz/settings": 3_500,
     "gptviz/takehome": 11_000,

@@ -350,7 +350,8 @@ def test_a_dictionary_ships_that_recovers_the_loss_with_few_features(
         (home / "corpora").mkdir()
         shutil.copy(SHAKESPEARE, home / "corpora" / "tinyshakespeare.txt")
     lm = gptviz.load(name)
-    assert lm.dictionaries() == [f"{name}-features"]
+    # those of MLPs come behind it: see `tests/interp/dictionaries/test_transcoder.py`
+    assert lm.dictionaries()[0] == f"{name}-features"
     quality = lm.dictionary_quality()
     assert quality.recovered > least
     assert quality.l0 <= active

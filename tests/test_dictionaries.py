@@ -164,17 +164,17 @@ def test_of_a_task_that_reads_all_its_sentences_again_some_are_held_out_of_a_dic
     """
     lm = gptviz.load("jobs-10")
     read = list[tuple[int, ...]]()
-    original = fitting.vectors
+    original = fitting.read_and_given
 
-    def watched(model, block, rows):
+    def watched(model, block, target, rows):
         some = list(islice(rows, 50)) if block == 0 else rows
         read.extend(tuple(row) for each in some for row in each.reading.ids.tolist())
-        return original(model, block, some)
+        return original(model, block, target, some)
 
-    monkeypatch.setattr(fitting, "vectors", watched)
+    monkeypatch.setattr(fitting, "read_and_given", watched)
     found = lm.fit_dictionary(0, 8, k=1, steps=1)
     fitted_to, read[:] = set(read), []
-    monkeypatch.setattr("gptviz.interp.dictionaries.quality.vectors", watched)
+    monkeypatch.setattr("gptviz.interp.dictionaries.quality.read_and_given", watched)
     lm.dictionary_quality(found.name)
     assert len(fitted_to) > 100
     assert len(read) > 20

@@ -28,12 +28,14 @@ def dictionary(
     cost: float = 0.4,
     steps: int = 2_000,
     seed: int = 0,
+    target: Literal["stream", "mlp"] = "stream",
     corpus: File | None = None,
     called: Name | None = None,
     read: File | None = None,
     out: File | None = None,
 ) -> CommandOutput:
-    """Fit a dictionary of sparse features to the stream of a model after a block, and keep it.
+    """Fit a dictionary of sparse features to the stream of a model after a block, or to the output
+    of the block's MLP, and keep it.
 
     Args:
         block: the number of the block, counted from 0.
@@ -44,6 +46,8 @@ def dictionary(
         cost: with relu, what the sum of all activations costs beside the error.
         steps: how many steps it is fitted for.
         seed: decides where the features begin.
+        target: what its features give back: the stream after the block, or with mlp what the block's
+            MLP gives, from what it reads (a transcoder, which Circuit draws).
         corpus: a text file that it is fitted to, without its last fifth; default: the data that the
             model was trained on.
         called: its name; default: after its block.
@@ -61,7 +65,16 @@ def dictionary(
         fresh = lm.read_dictionary(read, called)
     elif block is not None:
         fresh = lm.fit_dictionary(
-            block, size, kind, k=k, cost=cost, steps=steps, seed=seed, text=text, name=called
+            block,
+            size,
+            kind,
+            k=k,
+            cost=cost,
+            steps=steps,
+            seed=seed,
+            text=text,
+            name=called,
+            target=target,
         )
     if out is not None:
         lm.write_dictionary(fresh.name, out)
@@ -83,7 +96,7 @@ def quality_shown(quality: Quality) -> CommandOutput:
         for name, loss in zip(losses.axes[0].labels, losses.values, strict=True)
     ]
     said = (
-        f"{quality.explained:.1%} of the variance of the stream by {quality.l0:.1f} active "
+        f"{quality.explained:.1%} of the variance of {quality.of} by {quality.l0:.1f} active "
         "features at a token; "
         f"{quality.dead:.1%} of the features are dead; {quality.recovered:.2%} of the loss is "
         "recovered"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .common import UsageError, pick_values
 from .options import command
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gptviz.interp.explaining.attribution import Attribution
-    from gptviz.interp.explaining.circuit import Circuit
+    from gptviz.interp.explaining.circuit import Circuit, Node
     from gptviz.language_model import LanguageModel
+
+SPEAKS = 3  # tokens that a feature is said to speak for
 
 
 @command(120, pairs=Pairs("attribute", "clean, right, wrong", "what each piece adds"))
@@ -82,6 +84,7 @@ def circuit(
     against: str | None = None,
     position: int | None = None,
     share: float = 0.8,
+    nodes: Literal["parts", "features"] = "parts",
     reference: str | None = None,
 ) -> CommandOutput:
     """The parts that contribute most to a guess, as a graph, and what is left without all others.
@@ -90,18 +93,21 @@ def circuit(
         token: whose logit; default: the likeliest.
         against: another token, whose logit is subtracted.
         share: how much of the logit is traced back to tokens within the graph, above 0, at most 1.
+        nodes: with features, each MLP is drawn as the features of its transcoder, with what they
+            speak for, and an error: what the transcoder misses.
         reference: the text that means are taken over for the check; default: the prompt.
     """
-    graph = lm.circuit(prompt, token, position, against, share)
+    graph = lm.circuit(prompt, token, position, against, share, nodes=nodes)
     checked = lm.check_circuit(graph, reference)
     piece = lm.tokenizer.piece
-    nodes: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         {
             "name": "logit" if node.unit is None else node.unit.name,
             "position": node.position,
             "token": piece(graph.ids[node.position]),
             "value": graph.given[node],
             "weight": graph.weights[node],
+            **_speaks_for(lm, node),
         }
         for node in graph.nodes
     ]
@@ -120,7 +126,7 @@ def circuit(
     content |= pick_values(graph, "position", "rest", "share", "reached")
     content |= {
         "logit": graph.total,
-        "nodes": nodes,
+        "nodes": listed,
         "edges": edges,
         "check": pick_values(checked, "whole", "kept", "without", "probability"),
     }
@@ -128,6 +134,18 @@ def circuit(
         (f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}")
         for edge in edges
     ]
+    missed: Lines = []
+    if graph.transcoders:
+        content |= {"explained": graph.share, "error": graph.missed}
+        spoken = [
+            (each["name"], f"@{each['position']}", " ".join(each["speaks_for"]))
+            for each in listed
+            if "speaks_for" in each
+        ]
+        missed = [
+            f"{graph.missed:.1%} ends in what the transcoders miss",
+            Table(spoken, ("feature", "at", "speaks for")),
+        ]
     if graph.reached:
         limit = ""
     else:
@@ -139,13 +157,21 @@ def circuit(
         "text:",
         Table(rows),
         f"{graph.rest:>+10.4f}  biases, and the means of all parts over this text",
-        f"{len(nodes)} nodes, {len(edges)} edges, which trace {graph.share:.1%} back to "
+        f"{len(listed)} nodes, {len(edges)} edges, which trace {graph.share:.1%} back to "
         f"tokens{limit}",
+        *missed,
         f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; "
         "with all parts at their means "
         f"{checked.without:.4f}",
     ]
     return CommandOutput(content, lines)
+
+
+def _speaks_for(lm: LanguageModel, node: Node) -> dict[str, list[str]]:
+    """The tokens that a feature raises most; nothing of other nodes."""
+    if node.unit is None or node.unit.part != "dictionary":
+        return {}
+    return {"speaks_for": list(lm.promoted(node.unit.name, SPEAKS).axes[0].labels[:SPEAKS])}
 
 
 def _of_logit(of: Attribution | Circuit, label: Callable[[int], str]) -> str:

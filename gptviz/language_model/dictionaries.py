@@ -17,7 +17,7 @@ from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.dictionaries import dictionary as kept
 from gptviz.interp.dictionaries import features as of_features
 from gptviz.interp.dictionaries import fitting
-from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.interp.dictionaries.dictionary import Dictionary, Target
 from gptviz.interp.dictionaries.fitting import FittedKind
 from gptviz.interp.dictionaries.quality import Quality, measure_quality
 from gptviz.interp.held_out import split_rows
@@ -57,9 +57,11 @@ def fit_dictionary(
     seed: Seed = 0,
     text: str | None = None,
     name: str | None = None,
+    target: Target = "stream",
 ) -> Dictionary:
-    """A dictionary of the stream of this model, without edits, after a block; it is kept in the
-    user's folder, and its features are units. See `gptviz.interp.dictionaries`.
+    """A dictionary of the stream of this model, without edits, after a block, or of the output of
+    the block's MLP, a transcoder; it is kept in the user's folder, and its features are units. See
+    `gptviz.interp.dictionaries`.
 
     Args:
         size: the number of features; default: four times as many as the stream has numbers.
@@ -70,14 +72,20 @@ def fit_dictionary(
             trained on, or what it writes itself where they are not known.
         name: what it is called; a digest of its numbers is added to it. By default it is called
             after the block.
+        target: what the features give back: the stream after the block, or the MLP's output, from
+            what the MLP reads.
     """
     lm = lm.original
     with progress.part(0, 5, doing="reading the text"):
-        vectors = fitting.vectors(lm.model, block, _to_fit(lm, text))
+        read, wanted = fitting.read_and_given(lm.model, block, target, _to_fit(lm, text))
     with progress.part(1, 5, 4):
         size = 4 * lm.model.config.d_model if size is None else size
-        fresh = fitting.fit(vectors, block, size, kind, k=k, cost=cost, steps=steps, seed=seed)
-    return keep_dictionary(lm, fresh, f"block {block}" if name is None else name)
+        given = None if target == "stream" else wanted
+        fresh = fitting.fit(
+            read, block, size, kind, k=k, cost=cost, steps=steps, seed=seed, given=given
+        )
+    usual_name = f"{'MLP' if fresh.is_transcoder else 'block'} {block}"
+    return keep_dictionary(lm, fresh, usual_name if name is None else name)
 
 
 def effort_of_dictionary(

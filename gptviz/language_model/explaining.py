@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 
+from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.explaining.attribution import Attribution
 from gptviz.interp.explaining.attribution import attribute as compute_attribution
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
@@ -16,6 +19,7 @@ from gptviz.model.kinds import MODEL_KINDS
 from gptviz.settings.kinds import Count
 
 from .core import LoadedModel, find_tokens
+from .dictionaries import dictionaries, open_dictionary
 from .settings import check_settings
 
 
@@ -71,6 +75,8 @@ def circuit(
     *,
     beyond_mean: bool = True,
     most: Count = MOST_NODES,
+    lines: Count | None = None,
+    nodes: Literal["parts", "features"] = "parts",
 ) -> Circuit:
     """The parts that the logit of a token owes most to, and what each owes to those before it: see
     `gptviz.interp.explaining.circuit`.
@@ -80,6 +86,9 @@ def circuit(
         beyond_mean: count only what parts add beyond their means over the positions of this text;
             else all that they add. A text of a single token has no such mean.
         most: the most nodes that the graph may have.
+        lines: the most edges that it may have.
+        nodes: with "features", MLPs are drawn as the features of their transcoders, the first of
+            each block among `dictionaries`; those of blocks that have none stay whole.
     """
     if lm.model.config.kind != "decoder":
         raise ValueError(
@@ -97,6 +106,28 @@ def circuit(
         share,
         usual="its mean" if beyond_mean else None,
         most=most,
+        lines=lines,
+        transcoders=_some_transcoders(lm) if nodes == "features" else (),
+    )
+
+
+def transcoders(lm: LoadedModel) -> list[Dictionary]:
+    """The first transcoder of each block that has one."""
+    every = (open_dictionary(lm, name) for name in dictionaries(lm))
+    first: dict[int, Dictionary] = {}
+    for one in every:
+        if one.is_transcoder:
+            first.setdefault(one.block, one)
+    return [first[block] for block in sorted(first)]
+
+
+def _some_transcoders(lm: LoadedModel) -> list[Dictionary]:
+    """As `transcoders`; a ValueError if no block has one."""
+    if found := transcoders(lm):
+        return found
+    raise ValueError(
+        f"{lm.name} has no transcoder yet, whose features a circuit could be drawn with: fit one "
+        'with gptviz dictionary --block N --target mlp, or lm.fit_dictionary(N, target="mlp")'
     )
 
 
@@ -109,4 +140,4 @@ def check_circuit(lm: LoadedModel, circuit: Circuit, text: str | None = None) ->
         ids = torch.tensor(circuit.ids, device=lm.device)
     else:
         ids = lm.seen(lm.encode(text))
-    return check(circuit, lm.model, means(lm.model, ids[None]))
+    return check(circuit, lm.model, means(lm.model, ids[None]), ids)

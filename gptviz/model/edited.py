@@ -7,7 +7,7 @@ The weights are never touched, so the model itself stays as it is to the last bi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from torch import Tensor, nn
@@ -30,6 +30,8 @@ class Pass:
     ids: Tensor  #: [B, T], the tokens it reads
     at: slice  #: the positions they hold
     memory: Memory | None  #: what a decoder reads of its encoder
+    #: what edits keep for those that act later in the same pass, by the name of a tap
+    kept: dict[str, Tensor] = field(default_factory=dict)
 
     def queries(self, pattern: Tensor, *, crosses: bool = False) -> slice:
         """The positions of the queries of a pattern [B, H, query, key] of a block: those of the

@@ -35,6 +35,7 @@ GLOSSARY: dict[str, str] = {
     "and softmax, [B, H, query, key]",
     "pattern": "attention after mask and softmax, [B, H, query, key]; each row sums to 1",
     "z": "pattern · v per head, [B, H, T, d_head]",
+    "read": "what an MLP reads, behind the norm before it where there is one, [B, T, d_model]",
     "router": "scores of the experts of a mixture before softmax, [B, T, n_expert]",
     "experts": "how much each expert counts for a token, [B, T, expert]; 0 where the router chose "
     "others, a shared one last",

@@ -2,7 +2,8 @@
 
 The weights are W_enc [d_in, d_sae], b_enc [d_sae], W_dec [d_sae, d_in] and b_dec [d_in]; of the
 architecture jumprelu also threshold [d_sae]. A vector x is encoded as (x − b_dec) W_enc + b_enc, or
-without `apply_b_dec_to_input` as x W_enc + b_enc.
+without `apply_b_dec_to_input` as x W_enc + b_enc. A transcoder reads what an MLP reads and gives
+back what it gives; it is encoded as x W_enc + b_enc.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from .sources.tensors import SafetensorsFile
 CONFIG = "cfg.json"
 WEIGHTS = "sae_weights.safetensors"
 KIND = "SAELens folder"
-ARCHITECTURES = ("standard", "topk", "jumprelu")
+ARCHITECTURES = ("standard", "topk", "jumprelu", "transcoder", "jumprelu_transcoder")
+_OF_MLP = "transcoder"  # what the architecture of one ends with
 # The most bytes of the config, values in it, and bytes of the weights.
 LONGEST_CONFIG = 2**20
 MOST_VALUES = 10_000
@@ -40,6 +42,9 @@ _PLACE = re.compile(
     r"|blocks\.(?P<after>[0-9]{1,4})\.hook_(resid_post|out)"
     r"|(?P<path>[a-z_.]+)\.(?P<block>[0-9]{1,4})"
 )
+# The input of an MLP, behind the norm before it. What TransformerLens calls hook_normalized is that
+# of LayerNorm; of RMSNorm it lies before the gain.
+_MLP = re.compile(r"blocks\.(?P<block>[0-9]{1,4})\.(mlp\.hook_in|(?P<normed>ln2\.hook_normalized))")
 # The older names of settings.
 _OLDER = {
     "hook_point": "hook_name",
@@ -88,11 +93,16 @@ def read_folder(folder: Path, *, centres: bool = False) -> dict[str, Any]:
     dictionaries here do; an OSError if a file cannot be read.
     """
     given = _given_settings(folder)
-    block = _block(given)
     # which activations count
     given.allow_only("architecture", *ARCHITECTURES)
     given.allow_only("activation_fn", "relu", "topk")
     architecture = given.optional("architecture") or "standard"
+    is_of_mlp = architecture.endswith(_OF_MLP)
+    if is_of_mlp:
+        block = _mlp_block(given, centres=centres)
+        architecture = architecture.removesuffix(_OF_MLP).removesuffix("_") or "standard"
+    else:
+        block = _block(given)
     more = given.inner_table("activation_fn_kwargs")
     if given.optional("activation_fn") == "topk" and architecture == "standard":
         architecture = "topk"
@@ -102,11 +112,19 @@ def read_folder(folder: Path, *, centres: bool = False) -> dict[str, Any]:
     # what comes before and after
     given.allow_only("normalize_activations", "none", False)
     given.allow_only("reshape_activations", "none")
-    is_moved = given.switch("apply_b_dec_to_input", True)
+    is_moved = given.switch("apply_b_dec_to_input", not is_of_mlp)
+    if is_of_mlp and is_moved:
+        raise given.refusal(
+            "apply_b_dec_to_input", "of a transcoder nothing is taken from its input"
+        )
     is_rescaled = architecture == "topk" and given.switch("rescale_acts_by_decoder_norm", False)
     opened = given.inner_table("model_from_pretrained_kwargs")
-    without_mean = opened.switch("center_writing_weights", False) and centres
+    without_mean = opened.switch("center_writing_weights", False) and centres and not is_of_mlp
+    if is_of_mlp and opened.switch("fold_ln", False):
+        raise opened.refusal("fold_ln", "a transcoder is read behind the gain of the norm only")
     sizes = given.optional("d_in"), given.optional("d_sae")
+    if is_of_mlp and given.optional("d_out") != sizes[0]:
+        raise given.refusal("d_out", "what is given back must be as long as what is read")
     given.refuse_unread(WITHOUT_EFFECT)
     more.refuse_unread()
     opened.refuse_unread(_OPENED)
@@ -132,7 +150,7 @@ def read_folder(folder: Path, *, centres: bool = False) -> dict[str, Any]:
         encoder = encoder * norm[:, None]
         bias = bias * norm
         decoder = decoder / norm[:, None]
-    if not is_moved:
+    if not is_moved and not is_of_mlp:
         bias = bias + encoder @ back
     if without_mean:
         centred = encoder - encoder.mean(dim=-1, keepdim=True)
@@ -145,6 +163,7 @@ def read_folder(folder: Path, *, centres: bool = False) -> dict[str, Any]:
         "threshold": tensors.get("threshold", torch.zeros(features)),
         "block": block,
         "k": k,
+        "target": "mlp" if is_of_mlp else "stream",
     }
 
 
@@ -185,6 +204,17 @@ def _block(given: Given) -> int:
     raise given.refusal("hook_name", "only the stream after a block is read here")
 
 
+def _mlp_block(given: Given, *, centres: bool) -> int:
+    """The number of the block whose MLP a transcoder stands for."""
+    place = _MLP.fullmatch(str(given.optional("hook_name")))
+    if place is None or (place["normed"] and not centres):
+        reason = "a transcoder is read here that reads what an MLP reads"
+        raise given.refusal("hook_name", reason)
+    given.allow_only("hook_name_out", f"blocks.{place['block']}.hook_mlp_out")
+    given.allow_only("hook_layer_out", int(place["block"]))
+    return int(place["block"])
+
+
 def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
     """The tensors of the weights in float32, after their names, types and shapes were checked."""
     path = folder / WEIGHTS
@@ -223,33 +253,45 @@ def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
 def write(folder: Path, dictionary: Mapping[str, Any], kind: str, model: str) -> None:
     """Write a dictionary, as `read_folder` gives it, as two files in a folder, which is made; `kind` is
     "relu", "topk" or "jumprelu", and `model` is what the files say of the model that it belongs to.
-    An OSError if it cannot be written.
+    A ValueError for a transcoder with TopK, which SAELens does not have; an OSError if it cannot be
+    written.
     """
     d_sae, d_in = dictionary["encoder"].shape
+    is_of_mlp = dictionary["target"] == "mlp"
+    architectures = {"relu": "standard", "topk": "topk", "jumprelu": "jumprelu"}
+    if is_of_mlp:
+        architectures = {"relu": "transcoder", "jumprelu": "jumprelu_transcoder"}
+    if kind not in architectures:
+        raise ValueError(
+            "SAELens has no transcoder with TopK, so none is written as a folder: write it to a "
+            "file that ends with .safetensors, or fit one with --kind relu"
+        )
     config = {
-        "architecture": "standard" if kind == "relu" else kind,
+        "architecture": architectures[kind],
         "d_in": d_in,
         "d_sae": d_sae,
         "dtype": "float32",
     }
     config |= {
         "device": "cpu",
-        "apply_b_dec_to_input": True,
+        "apply_b_dec_to_input": not is_of_mlp,
         "normalize_activations": "none",
         "reshape_activations": "none",
     }
     config |= (
         {"k": dictionary["k"], "rescale_acts_by_decoder_norm": False} if kind == "topk" else {}
     )
-    hook = f"blocks.{dictionary['block']}.hook_resid_post"
-    config |= {
-        "metadata": {
-            "sae_lens_version": "6.0.0",
-            "model_name": model,
-            "hook_name": hook,
-            "prepend_bos": False,
-        }
+    at = f"blocks.{dictionary['block']}"
+    about = {
+        "sae_lens_version": "6.0.0",
+        "model_name": model,
+        "hook_name": f"{at}.mlp.hook_in" if is_of_mlp else f"{at}.hook_resid_post",
+        "prepend_bos": False,
     }
+    if is_of_mlp:
+        config |= {"d_out": d_in}
+        about |= {"hook_name_out": f"{at}.hook_mlp_out"}
+    config |= {"metadata": about}
     tensors = {"W_enc": dictionary["encoder"].T, "b_enc": dictionary["encoder_bias"]}
     tensors |= {"W_dec": dictionary["decoder"], "b_dec": dictionary["decoder_bias"]}
     tensors |= {"threshold": dictionary["threshold"]} if kind == "jumprelu" else {}

@@ -34,8 +34,9 @@ MOST_IN_MEMORY = 2**30
 # fitted again; NaN where it was read from a file.
 MEASURED = "measured"
 _in_memory: dict[str, Mapping[str, Tensor]] = {}
-# What the name of a dictionary ends with that lies beside a model that ships.
-_OF_MODEL = "-features"
+# The file of a dictionary that lies beside a model that ships, by what its name ends with: of the
+# stream, and of the MLP of a block.
+_SHIPPED = re.compile("(?P<model>.+)-(?:features|mlp-(?P<block>[0-9]{1,3}))")
 
 
 def name_with_digest(name: str, digest: str) -> str:
@@ -56,12 +57,13 @@ def kept_tensors(digest: str) -> dict[str, Tensor]:
 
 
 def shipped_tensors(name: str) -> dict[str, Tensor]:
-    """The tensors that lie beside a model that ships, by the name of the model and "-features";
-    none where there are none.
+    """The tensors that lie beside a model that ships, by the name of the model and "-features", or
+    "-mlp-0" of the MLP of a block; none where there are none.
     """
-    if name.endswith(_OF_MODEL):
-        return dict(_read_tensors(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY))
-    return {}
+    if (match := _SHIPPED.fullmatch(name)) is None:
+        return {}
+    file = DICTIONARY if match["block"] is None else f"mlp-{match['block']}.safetensors"
+    return dict(_read_tensors(BUNDLED / match["model"] / file))
 
 
 # One picture reads the same file for many models with edits.
@@ -83,7 +85,9 @@ def names(beginning: str) -> list[str]:
 
 def shipped_names() -> list[str]:
     """The names of all that `shipped_tensors` finds."""
-    return sorted(f"{path.parent.name}{_OF_MODEL}" for path in BUNDLED.glob(f"*/{DICTIONARY}"))
+    of_streams = (f"{path.parent.name}-features" for path in BUNDLED.glob(f"*/{DICTIONARY}"))
+    of_mlps = (f"{path.parent.name}-{path.stem}" for path in BUNDLED.glob("*/mlp-*.safetensors"))
+    return sorted([*of_streams, *of_mlps])
 
 
 def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:

@@ -235,6 +235,7 @@ SAVED = {
     "share": 0.6,
     "boxes": 20,
     "beyond_mean": False,
+    "nodes": "parts",
 }
 
 
@@ -315,3 +316,29 @@ def test_a_file_that_is_no_saved_graph_changes_nothing_and_is_refused_in_words()
 def test_what_a_file_asks_for_and_the_page_does_not_have_is_named() -> None:
     at = with_file(page(), choices=SAVED | {"position": 100, "token": 10**6})
     assert any("not available here: position, token" in one.value for one in at.warning)
+
+
+def test_the_boxes_of_mlps_are_features_with_what_they_speak_for_and_an_error() -> None:
+    at = opened("pages/circuit.py", model="sentences", nodes="features", boxes="20")
+    lm = gptviz.load("sentences")
+    sent = payload(at, "circuit graph")[0]
+    parts = {node["part"] for node in sent["nodes"]}
+    assert {"dictionary", "missed"} <= parts
+    assert "mlp" not in parts
+    feature = next(node for node in sent["nodes"] if node["part"] == "dictionary")
+    spoken = lm.promoted(feature["name"].partition("@")[0], 2).axes[0].labels
+    assert feature["says"] == f"{feature['index']}: {spoken[0]}"
+    assert all(f"“{token}”" in feature["title"] for token in spoken[:2])
+    said = next(text.value for text in at.caption if "what the transcoders miss" in text.value)
+    assert "between whole parts trace" in said
+    # a feature that is open can be switched off, and leads to its page
+    at = opened(
+        "pages/circuit.py", model="sentences", nodes="features", boxes="20", box=feature["name"]
+    )
+    assert any("It speaks for" in text.value for text in at.markdown)
+    at.button(key="switch off the node").click().run()
+    assert not at.exception
+
+
+def test_without_a_transcoder_there_is_no_choice_of_boxes() -> None:
+    assert not [one for one in page().segmented_control if one.key == "nodes"]

@@ -16,7 +16,7 @@ from gptviz.ui.pages.features import superposition
 from gptviz.ui.pages.features.features import PARTS, first_usual
 from gptviz.ui.records.features import SUPERPOSITION
 from gptviz.ui.views.texts import OWN
-from tests.app.opening import chart, page_at, says
+from tests.app.opening import chart, opened, page_at, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 from tests.waiting import wait_until
@@ -158,3 +158,12 @@ def test_what_is_no_feature_is_refused_in_words(fitted: str) -> None:
         for asked in (lm.promoted, lm.nearest_features, lambda name: lm.written_by("a cab", name)):
             with pytest.raises(ValueError, match=message):
                 asked(name)
+
+
+def test_a_transcoder_is_shown_as_any_dictionary() -> None:
+    at = opened("pages/features.py", model="sentences", dictionary="sentences-mlp-1")
+    assert not at.exception
+    said = [
+        text.value for text in at.caption if "128 features of the output of the MLP" in text.value
+    ]
+    assert len(said) == 1

@@ -298,3 +298,80 @@ def test_a_folder_becomes_a_dictionary_of_a_model_that_it_fits(
         in error(capsys, "dictionary", "wide", *asked)
     )
     assert "--block N" in error(capsys, "dictionary", "mine")
+
+
+OF_MLP = {
+    "d_out": D_IN,
+    "apply_b_dec_to_input": False,
+    "metadata": {
+        "hook_name": "blocks.1.mlp.hook_in",
+        "hook_name_out": "blocks.1.hook_mlp_out",
+    },
+}
+
+
+@pytest.mark.parametrize("architecture", ["transcoder", "jumprelu_transcoder"])
+def test_a_transcoder_computes_what_saelens_computes_and_so_after_it_is_written_again(
+    architecture: str, tmp_path: Path
+) -> None:
+    jumps = architecture.startswith("jump")
+    threshold = torch.linspace(0.1, 3, D_SAE) if jumps else None
+    weights = tensors(threshold=threshold)
+    x = torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1))
+    given = {**OF_MLP, "architecture": architecture}
+    folder = written(tmp_path / "one", weights, **given)
+    for _ in range(2):
+        found = Dictionary(**sae_lens.read_folder(folder))
+        assert (found.target, found.block) == ("mlp", 1)
+        hidden = x @ weights["W_enc"] + weights["b_enc"]
+        active = hidden.relu() * (hidden > (threshold if jumps else 0))
+        torch.testing.assert_close(found.encode(x), active, atol=1e-4, rtol=1e-4)
+        back = active @ weights["W_dec"] + weights["b_dec"]
+        torch.testing.assert_close(found.reconstruct(x), back, atol=1e-4, rtol=1e-4)
+        folder = tmp_path / "two"
+        sae_lens.write(folder, vars(found), found.kind, "tiny")
+    again = json.loads((folder / "cfg.json").read_text())
+    assert again["metadata"]["hook_name_out"] == "blocks.1.hook_mlp_out"
+    assert (again["architecture"], again["d_out"]) == (architecture, D_IN)
+
+
+def test_a_transcoder_behind_a_layernorm_is_read_by_its_other_name(tmp_path: Path) -> None:
+    about = {"hook_name": "blocks.1.ln2.hook_normalized"}
+    given = {**OF_MLP, "architecture": "transcoder", "metadata": about}
+    folder = written(tmp_path / "one", **given)
+    assert sae_lens.read_folder(folder, centres=True)["target"] == "mlp"
+    with pytest.raises(ValueError, match="ln2.hook_normalized'; a transcoder is read here"):
+        sae_lens.read_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metadata": {"hook_name": "blocks.1.hook_resid_mid"}}, "what an MLP reads"),
+        ({"architecture": "skip_transcoder"}, "skip_transcoder"),
+        ({"apply_b_dec_to_input": True}, "nothing is taken from its input"),
+        ({"d_out": D_IN + 1}, "as long as what is read"),
+        (
+            {
+                "metadata": {
+                    "hook_name": "blocks.1.mlp.hook_in",
+                    "hook_name_out": "blocks.2.hook_mlp_out",
+                }
+            },
+            "blocks.1.hook_mlp_out",
+        ),
+    ],
+)
+def test_a_transcoder_of_another_kind_is_refused_by_name(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    given = {**OF_MLP, "architecture": "transcoder", **changes}
+    with pytest.raises(ValueError, match=message):
+        sae_lens.read_folder(written(tmp_path / "one", **given))
+
+
+def test_a_transcoder_with_topk_is_not_written_for_saelens(tmp_path: Path) -> None:
+    one = Dictionary(**sae_lens.read_folder(written(tmp_path / "one", architecture="topk", k=3)))
+    with pytest.raises(ValueError, match="fit one with --kind relu"):
+        sae_lens.write(tmp_path / "two", vars(one) | {"target": "mlp"}, "topk", "tiny")
+    assert not (tmp_path / "two").exists()

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.kit.events import read_event
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
+from gptviz.interp.units.unit import Unit
 from gptviz.machine.bounded import parse_json
 from gptviz.settings.address_values import Values, at_places, declare_values, groups
 
@@ -40,6 +42,7 @@ def payload(
     spaced: bool = False,
     settings: Sequence[str] = (),
     units: Collection[str] | None = None,
+    titles: Mapping[Unit, tuple[str, str]] = MappingProxyType({}),
     choices: Mapping[str, Any] | None = None,
     command: ViewCommand = NO_COMMAND,
 ) -> bytes:
@@ -56,6 +59,7 @@ def payload(
         settings: the choices of the reader, a phrase each, for pictures.
         units: the names of all units of the model, any of which may be pinned; without them, those
             of the graph.
+        titles: of features and errors, what their box says and their title.
         choices: what a file with the graph says of the model, the text and what was chosen, as JSON
             has it.
         command: the pins and groups (`pinned`, `groups`) that the view is asked to show.
@@ -76,7 +80,7 @@ def payload(
         "share": circuit.share,
         "answer": label(circuit.token),
         "against": against,
-        "nodes": [_node(node, circuit) for node in nodes],
+        "nodes": [_node(node, circuit, titles) for node in nodes],
         "edges": [
             {
                 "from": number[edge.source],
@@ -112,17 +116,20 @@ def address(units: Collection[str], n_positions: int) -> dict[str, Values]:
     }
 
 
-def _node(node: Node, circuit: Circuit) -> dict[str, Any]:
+def _node(node: Node, circuit: Circuit, titles: Mapping[Unit, tuple[str, str]]) -> dict[str, Any]:
     unit = node.unit
     part = "logit" if unit is None else unit.part
     # Rows from the bottom: positions, tokens, then attention and MLP of each block, then the logit.
     row = {"positions": 0, "embed": 1}.get(part, -1)
-    if unit is not None and unit.block is not None:
-        row = 2 + 2 * unit.block + (part == "mlp")
+    block = None if unit is None else circuit.block_of(unit)
+    if block is not None:
+        row = 2 + 2 * block + (part in ("mlp", "dictionary", "missed"))
+    says, title = titles.get(unit, ("", "")) if unit is not None else ("", "logit")
     return {
         "name": node.name,
         "part": part,
-        "title": "logit" if unit is None else unit.title,
+        "title": title or (unit.title if unit is not None else ""),
+        "says": says,
         "place": node.position,
         "row": row,
         "index": None if unit is None else unit.index,

@@ -41,7 +41,16 @@ const WAYS = {
 };
 
 // The colour of each part, by its role.
-const COLOURS = { embed: "stream", positions: "stream", attention: "pattern", mlp: "mlp", logit: "output", group: "value" };
+const COLOURS = {
+  embed: "stream",
+  positions: "stream",
+  attention: "pattern",
+  mlp: "mlp",
+  dictionary: "mlp",
+  missed: "weight",
+  logit: "output",
+  group: "value",
+};
 /** @type {[kind: "value" | "key" | "query", letter: string][]} */
 const LETTERS = [
   ["value", "V"],
@@ -332,6 +341,8 @@ class Graph extends View {
       positions: "position",
       attention: `head ${node.index}`,
       mlp: "MLP",
+      dictionary: node.says,
+      missed: node.says,
       logit: this.answer,
       group: node.title,
     }[node.part];

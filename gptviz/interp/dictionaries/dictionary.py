@@ -5,20 +5,23 @@ whole stream there.
 The activations at a vector x of the stream are relu(W (x − c) + b). In a TopK dictionary only the k
 largest of them count, in a JumpReLU dictionary only those above a threshold. The features give back
 the sum of the decoder's rows times their activations, plus c.
+
+The dictionary of an MLP, a transcoder, reads what the MLP reads, and its features give back what
+the MLP gives (Dunefsky and others 2024). Its activations are relu(W x + b): c is only added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from gptviz.model import Config
-from gptviz.model.edited import Pass, Replacement
+from gptviz.model.edited import Pass
 from gptviz.runs import fitted
 
 from ..changing.edit import ZERO, Acts, StreamEdit, Values, round_number
@@ -26,9 +29,13 @@ from ..held_out import support
 from ..units.unit import Unit
 
 # The tensors of numbers in the file of a dictionary; beside them "block", "k", the bytes of
-# "model", and "fitted_to" unless it was kept before that was counted.
+# "model", "fitted_to" unless it was kept before that was counted, and of an MLP's "of_mlp".
 TENSORS: Final = ("encoder", "encoder_bias", "decoder", "decoder_bias", "threshold")
 _PREFIX: Final = "dictionary."
+_OF_MLP: Final = "of_mlp"
+
+# What the features give back: the stream after a block, or the output of the block's MLP.
+Target = Literal["stream", "mlp"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +56,29 @@ class Dictionary:
     #: "sentences-features"
     name: str = ""
     fitted_to: int = 0  #: the number of tokens that it was fitted to; 0 if nobody knows
+    target: Target = field(default="stream", kw_only=True)  #: what it gives back
 
     @property
     def tap(self) -> str:
-        """The name of the tap with the stream that it reads."""
-        return f"blocks.{self.block}.resid_post"
+        """The name of the tap with what it reads."""
+        return taps_of(self.block, self.target)[0]
+
+    @property
+    def target_tap(self) -> str:
+        """The name of the tap with what it gives back: of a stream what it reads."""
+        return taps_of(self.block, self.target)[1]
+
+    @property
+    def is_transcoder(self) -> bool:
+        """Whether it gives back what an MLP gives."""
+        return self.target == "mlp"
+
+    @property
+    def of(self) -> str:
+        """What it gives back, in a sentence."""
+        if self.is_transcoder:
+            return f"the output of the MLP of block {self.block}"
+        return f"the stream after block {self.block}"
 
     @property
     def kind(self) -> str:
@@ -72,10 +97,7 @@ class Dictionary:
             "jumprelu": "; each is active above a threshold of its own (JumpReLU)",
             "relu": "; each is active where it is above 0 (ReLU)",
         }
-        return (
-            f"{len(self.encoder):,} features of the stream after block "
-            f"{self.block}{active[self.kind]}"
-        )
+        return f"{len(self.encoder):,} features of {self.of}{active[self.kind]}"
 
     @property
     def support(self) -> str:
@@ -90,14 +112,19 @@ class Dictionary:
         return ""
 
     def encode(self, stream: Tensor) -> Tensor:
-        """How active the features are [..., feature] in vectors of the stream [..., d_model]."""
-        before = F.linear(
-            stream.to(self.encoder) - self.decoder_bias, self.encoder, self.encoder_bias
-        )
+        """How active the features are [..., feature] in vectors that it reads [..., d_model]."""
+        before = F.linear(stream.to(self.encoder), self.encoder, self.bias)
         if self.k:
             largest = before.topk(self.k, -1)
             before = torch.zeros_like(before).scatter(-1, largest.indices, largest.values)
         return before.relu() * (before > self.threshold)
+
+    @property
+    def bias(self) -> Tensor:
+        """How active each feature is where what is read is 0, before the ReLU [feature]."""
+        if self.is_transcoder:
+            return self.encoder_bias
+        return self.encoder_bias - self.encoder @ self.decoder_bias
 
     def decode(self, active: Tensor) -> Tensor:
         """What the features give back of the stream [..., d_model], from their activations [...,
@@ -122,27 +149,51 @@ class Dictionary:
         """The text of this edit."""
         return self.with_feature(feature, activation).text
 
-    def with_set(self, activations: Mapping[int, float]) -> Replacement:
-        """What an edit puts in the place of the stream where some features have these activations
-        at every token: it changes by their rows of the decoder, each as often as its activation
-        changes. What the dictionary misses stays.
+    def with_set(self, activations: Mapping[int, float]) -> Acts:
+        """What an edit puts in the place of what it gives back where some features have these
+        activations at every token: it changes by their rows of the decoder, each as often as its
+        activation changes. What the dictionary misses stays.
         """
         some = list(activations)
         wanted = torch.tensor(list(activations.values()))
 
-        def put(stream: Tensor, seen: Pass) -> Tensor:
-            here = self.to(stream.device)
-            change = wanted.to(here.encoder) - here.encode(stream)[..., some]
-            return stream + (change @ here.decoder[some]).to(stream)
+        def change(read: Tensor) -> Tensor:
+            here = self.to(read.device)
+            by = wanted.to(here.encoder) - here.encode(read)[..., some]
+            return by @ here.decoder[some]
 
-        return put
+        return self.replace(lambda read, given: given + change(read).to(given))
+
+    def replace(self, put: Callable[[Tensor, Tensor], Tensor]) -> Acts:
+        """The taps and what takes the place of their values, where what it gives back becomes what
+        `put` makes of what it reads and of what was there.
+        """
+        if not self.is_transcoder:
+            yield self.tap, lambda stream, seen: put(stream, stream)
+            return
+
+        def note(read: Tensor, seen: Pass) -> Tensor:
+            seen.kept[self.tap] = read
+            return read
+
+        yield self.tap, note
+        yield self.target_tap, lambda given, seen: put(seen.kept[self.tap], given)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a file has of it."""
         counts = ("block", "k", "fitted_to")
         numbers = {name: torch.tensor(getattr(self, name)) for name in counts}
+        if self.is_transcoder:
+            numbers[_OF_MLP] = torch.tensor(1)
         model = torch.tensor(list(bytes.fromhex(self.model)), dtype=torch.uint8)
         return {name: getattr(self, name) for name in TENSORS} | numbers | {"model": model}
+
+
+def taps_of(block: int, target: Target) -> tuple[str, str]:
+    """The names of the taps with what a dictionary reads, and with what it gives back."""
+    if target == "mlp":
+        return f"blocks.{block}.mlp.read", f"blocks.{block}.mlp.out"
+    return (f"blocks.{block}.resid_post",) * 2
 
 
 def keep(dictionary: Dictionary) -> None:
@@ -161,12 +212,15 @@ def find_dictionary(name: str) -> Dictionary | None:
     """The dictionary that is kept under this name, or ships with it; or None."""
     tensors = fitted.kept_tensors(_PREFIX + name) or fitted.shipped_tensors(name)
     fitted_to = int(tensors.pop("fitted_to", 0))
+    target: Target = "mlp" if tensors.pop(_OF_MLP, None) is not None else "stream"
     if tensors.keys() != {*TENSORS, "block", "k", "model"}:
         return None
     numbers = {key: tensors[key].float() for key in TENSORS}
     model = bytes(tensors["model"].tolist()).hex()
     block, k = (int(tensors[key]) for key in ("block", "k"))
-    return Dictionary(block, **numbers, k=k, model=model, name=name, fitted_to=fitted_to)
+    return Dictionary(
+        block, **numbers, k=k, model=model, name=name, fitted_to=fitted_to, target=target
+    )
 
 
 def names() -> list[str]:
@@ -178,8 +232,10 @@ def names() -> list[str]:
 
 
 def fits_config(dictionary: Dictionary, config: Config) -> bool:
-    """Whether a model of this config has the stream that a dictionary reads."""
-    return dictionary.block < config.n_layer and dictionary.encoder.shape[1] == config.d_model
+    """Whether a model of this config has what a dictionary reads."""
+    has_block = dictionary.block < config.n_layer
+    has_target = config.mlp_size > 0 or not dictionary.is_transcoder
+    return has_block and has_target and dictionary.encoder.shape[1] == config.d_model
 
 
 def dictionary_for(named: str | Dictionary, config: Config) -> Dictionary:
@@ -194,9 +250,8 @@ def dictionary_for(named: str | Dictionary, config: Config) -> Dictionary:
         )
     if not fits_config(dictionary, config):
         raise ValueError(
-            f"the dictionary {dictionary.name} is that of another model: it reads vectors of "
-            f"{dictionary.encoder.shape[1]:,} numbers after "
-            f"block {dictionary.block}"
+            f"the dictionary {dictionary.name} is that of another model: it gives back "
+            f"{dictionary.of}, from vectors of {dictionary.encoder.shape[1]:,} numbers"
         )
     return dictionary
 
@@ -221,4 +276,4 @@ class FeatureEdit(StreamEdit):
                     f"the dictionary {name} has no feature {last}; features are counted from 0 to "
                     f"{len(dictionary.encoder) - 1}"
                 )
-            yield dictionary.tap, dictionary.with_set(activations)
+            yield from dictionary.with_set(activations)

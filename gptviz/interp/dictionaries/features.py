@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -14,20 +15,23 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
 from ..explaining.attribution import attribute_logit, of_tokens, stream_at
-from ..explaining.decomposition import HEAD
+from ..explaining.decomposition import HEAD, Stream
 from ..trace import run
 from ..units.activity import Observable, read_until
-from ..units.unit import Unit
+from ..units.unit import Unit, unit
 from .dictionary import Dictionary
 
 EMBEDDING = "embedding and positions"
 OWN_BIAS = "its own bias"
 REST = "norms on the way"
+BIASES = "biases on the way"
 # What is added to a logit beside the features: by the decoder's bias, by what the dictionary misses
 # of the stream, and by what is not in the stream there yet.
 DECODER_BIAS = "the decoder’s bias"
 MISSED = "what the dictionary misses"
 LATER = "what is written later"
+# of the dictionary of an MLP, all that is not the MLP
+OTHERS = "what other parts write"
 # What the parts miss of the whole is said from this share of it on; less is rounding.
 ROUNDING = 1e-3
 
@@ -66,8 +70,11 @@ def written_by_parts(
 
     The parts are the embedding with the positions, each head, what an attention adds without its
     heads (its bias), each MLP, and the feature's own bias. Where norms change what was written on
-    its way, the difference is a part too.
+    its way, the difference is a part too. What the dictionary of an MLP reads lies behind a norm,
+    which is kept as it was in this run (see `decomposition`).
     """
+    if dictionary.is_transcoder:
+        return _written_before_mlp(model, ids, dictionary, feature)
     names = ["blocks.0.resid_pre", dictionary.tap]
     names += [
         f"blocks.{block}.{one}"
@@ -76,7 +83,7 @@ def written_by_parts(
     ]
     trace = run(model, ids[None], names, logits_at=slice(-1, None))
     reads = dictionary.encoder.float()
-    bias = dictionary.encoder_bias - dictionary.encoder @ dictionary.decoder_bias
+    bias = dictionary.bias
     whole = trace[dictionary.tap][0].float() @ reads[feature] + bias[feature]  # [T]
     at = int(whole.argmax())
     parts = {EMBEDDING: trace["blocks.0.resid_pre"][0, at].float() @ reads[feature]}
@@ -104,6 +111,29 @@ def written_by_parts(
 
 
 @torch.inference_mode(False)
+@torch.no_grad()
+def _written_before_mlp(
+    model: Transformer, ids: Tensor, dictionary: Dictionary, feature: int
+) -> tuple[int, LabelledArray]:
+    """As `written_by_parts`, of the dictionary of an MLP."""
+    layer = Unit("mlp", dictionary.block).layer
+    stream = Stream(model, ids.tolist())
+    own = dictionary.to(stream.device)
+    reads = own.encoder[feature].to(stream.dtype)
+    at = int((stream.inputs[layer][0] @ reads).argmax())
+    here = stream.slice_positions(at, at + 1)
+    parts = {BIASES: 0.0}
+    for name, value in here.added_by_parts(here.pull(layer, reads[None])).items():
+        if name.endswith(".bias"):
+            parts[BIASES] += float(value)
+        else:
+            parts[unit(name, model.config).title] = float(value)
+    parts[OWN_BIAS] = float(own.bias[feature])
+    values = np.array([*parts.values()])
+    return at, LabelledArray(values, (Axis("part", tuple(parts)),), "added to the activation")
+
+
+@torch.inference_mode(False)
 def direct_effects(
     model: Transformer,
     ids: Sequence[int],
@@ -115,19 +145,25 @@ def direct_effects(
     """What each active feature adds directly to a logit, [part], those that add most in size first:
     its activation times the dot product of its row of the decoder with the direction in the stream
     that makes the logit. Then what the decoder's bias adds, what the dictionary misses of the
-    stream (its error), and all that is written later. The sum is the logit, as `attribute` splits
-    it; the arguments and errors are those of `attribute`.
+    stream (its error), and all that is written later; of the dictionary of an MLP, all that other
+    parts write. The sum is the logit, as `attribute` splits it; the arguments and errors are those
+    of `attribute`.
     """
     stream = stream_at(model, ids, position)
     whole = attribute_logit(stream, token, against)
     _, direction, _ = of_tokens(stream, whole.token, against)
-    here = stream.after[dictionary.block]  # [1, 1, d_model]
-    (along,) = torch.autograd.grad(stream.inputs[HEAD], here, direction[None])
-    # [d_model] each
-    x = here.detach()[0, 0]
-    along = along[0, 0]
     own = dictionary.to(stream.device)
-    active = own.encode(x).to(x)
+    # what is read and what is to be given back, and what the logit gains from that: [d_model] each
+    if dictionary.is_transcoder:
+        layer = Unit("mlp", dictionary.block).layer
+        read = stream.inputs[layer].detach()[0, 0]
+        x = stream.written[layer][0]
+        along = stream.pull(HEAD, direction)[layer][0]
+    else:
+        here = stream.after[dictionary.block]  # [1, 1, d_model]
+        x = read = here.detach()[0, 0]
+        along = torch.autograd.grad(stream.inputs[HEAD], here, direction[None])[0][0, 0]
+    active = own.encode(read).to(x)
     each = active * (own.decoder.to(x) @ along)
     bias = float(own.decoder_bias.to(x) @ along)
     in_stream = float(x @ along)
@@ -135,5 +171,6 @@ def direct_effects(
     later = whole.sum - in_stream
     order = [i for i in each.abs().argsort(descending=True).tolist() if active[i] > 0]
     values = torch.tensor([*each[order].tolist(), bias, missed, later], dtype=torch.float64)
-    parts = (*(f"feature {i}" for i in order), DECODER_BIAS, MISSED, LATER)
+    rest = OTHERS if dictionary.is_transcoder else LATER
+    parts = (*(f"feature {i}" for i in order), DECODER_BIAS, MISSED, rest)
     return LabelledArray(values.numpy(), (Axis("part", parts),), whole.unit)

@@ -11,6 +11,9 @@ In many large models the stream at a few tokens, such as the first, is hundreds 
 elsewhere, always in one direction (Sun and others 2024, "Massive Activations in Large Language
 Models"). Nothing is fitted to them: each such direction has a feature of its own, which stays as it
 is, and along which no other feature reads.
+
+The dictionary of an MLP learns to give back the MLP's output from what the MLP reads; both are
+brought to a mean of 0 and a mean square of 1. Tokens at which the output is massive are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from gptviz.model import Transformer
 
 from ..changing.ablation import NOT_COUNTED, Rows
 from ..trace import run
-from .dictionary import Dictionary
+from .dictionary import Dictionary, Target, taps_of
 
 FittedKind = Literal["topk", "relu"]
 KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
@@ -63,36 +66,46 @@ def tokens_that_count(rows: Rows) -> Tensor:
 
 
 def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
-    """The stream after a block at the tokens of `rows` that count (`tokens_that_count`), one after the other:
-    [tokens, d_model] in float32.
+    """The stream after a block at the tokens of `rows` that count: see `read_and_given`."""
+    return read_and_given(model, block, "stream", rows)[0]
+
+
+def read_and_given(
+    model: Transformer, block: int, target: Target, rows: Iterable[Rows]
+) -> tuple[Tensor, Tensor]:
+    """What a dictionary reads at the tokens of `rows` that count (`tokens_that_count`), one after
+    the other, and what it is to give back: both [tokens, d_model] in float32, and of the stream the
+    same tensor.
 
     Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`. A
-    ValueError if the model is no decoder, there is no such block, or there are fewer than two
-    tokens.
+    ValueError if the model is no decoder, there is no such block, its blocks have no MLP to give
+    back, or there are fewer than two tokens.
     """
     config = model.config
-    tap = f"blocks.{block}.resid_post"
+    taps = list(dict.fromkeys(taps_of(block, target)))
     if config.kind != "decoder" or not 0 <= block < config.n_layer:
         raise ValueError(
             "a dictionary reads the stream after a block of a decoder; this model has "
             f"{config.n_layer}"
         )
-    most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model))
-    streams = torch.empty(most, config.d_model)
+    if target == "mlp" and not config.mlp_size:
+        raise ValueError("the blocks of this model have no MLP whose output could be given back")
+    most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model * len(taps)))
+    found = [torch.empty(most, config.d_model) for _ in taps]
     count = 0
     for some in rows:
-        read = run(model, some.reading.ids, [tap], logits_at=slice(-1, None))[tap][
-            tokens_that_count(some)
-        ]
-        end = min(count + len(read), most)
-        streams[count:end] = read[: end - count]
+        trace = run(model, some.reading.ids, taps, logits_at=slice(-1, None))
+        counts = tokens_that_count(some)
+        end = min(count + int(counts.sum()), most)
+        for tap, kept in zip(taps, found, strict=True):
+            kept[count:end] = trace[tap][counts][: end - count]
         count = end
         progress.report(count, most, "token")
         if count == most:
             break
     if count < 2:
         raise ValueError("the text is too short to fit a dictionary to it")
-    return streams[:count]
+    return found[0][:count], found[-1][:count]
 
 
 @torch.enable_grad()
@@ -113,9 +126,10 @@ def fit(
     cost: float = 0.4,
     steps: int = 2_000,
     seed: int = 0,
+    given: Tensor | None = None,
 ) -> Dictionary:
     """A dictionary of `size` features, fitted to `vectors` of the stream after a block, [tokens,
-    d_model].
+    d_model]; or to what an MLP reads and what it has `given`, both [tokens, d_model].
 
     Args:
         k: how many features of a "topk" dictionary are active at a token.
@@ -138,34 +152,34 @@ def fit(
             f"a dictionary of {size:,} features takes {in_bytes(needed)} while it is fitted, and "
             f"{in_bytes(free)} is free: {way_out()}, or choose fewer features"
         )
-    vectors, massive = _part_massive(vectors)
-    center = vectors.mean(0)
-    own = _directions(massive - center)[:size]
-    scale = (vectors - center).square().mean().sqrt()
-    if not 0 < scale < torch.inf:
-        raise ValueError(
-            "the stream is the same at all tokens, or not all numbers: there is nothing to fit a "
-            "dictionary to"
-        )
+    is_massive = _massive(vectors if given is None else given)
+    read = _Centred(vectors[~is_massive])
+    wanted = read if given is None else _Centred(given[~is_massive])
+    # the massive vectors of a stream have features of their own
+    massive = vectors[is_massive] if given is None else vectors[:0]
+    own = _directions(massive - read.center)[:size]
     draw = torch.Generator().manual_seed(seed)
-    chosen = (vectors[torch.randint(len(vectors), (size,), generator=draw)] - center) / scale
-    rows = F.normalize(chosen + 1e-3 * torch.randn(chosen.shape, generator=draw), dim=-1)
+    begin = torch.randint(len(read.vectors), (size,), generator=draw)
+    rows = read.some(begin)
+    rows = F.normalize(rows + 1e-3 * torch.randn(rows.shape, generator=draw), dim=-1)
     rows[: len(own)] = own
     learned = Dictionary(
         block,
         rows.clone(),
         torch.zeros(size),
-        rows,
-        torch.zeros_like(center),
+        rows if given is None else F.normalize(wanted.some(begin) + 1e-6, dim=-1),
+        torch.zeros_like(read.center),
         torch.zeros(size),
         k if kind == "topk" else 0,
+        target="stream" if given is None else "mlp",
     )
     trainer = _Trainer(learned, cost if kind == "relu" else 0.0, steps, len(own))
     with sharing() as share:
         for step in range(steps):
             share()
-            some = torch.randint(len(vectors), (min(BATCH, len(vectors)),), generator=draw)
-            error, active = trainer.step((vectors[some] - center) / scale, draw)
+            count = len(read.vectors)
+            some = torch.randint(count, (min(BATCH, count),), generator=draw)
+            error, active = trainer.step(read.some(some), wanted.some(some), draw)
             if step % STEPS == STEPS - 1 or step == steps - 1:
                 progress.report(
                     step + 1,
@@ -175,20 +189,42 @@ def fit(
                 )
     parts = {name: value.detach() for name, value in trainer.parts.items()}
     back = {
-        "encoder_bias": scale * parts["encoder_bias"],
-        "decoder_bias": center + scale * parts["decoder_bias"],
+        "encoder_bias": wanted.scale * parts["encoder_bias"],
+        "decoder_bias": wanted.center + wanted.scale * parts["decoder_bias"],
     }
-    return replace(learned, **parts | back, fitted_to=len(vectors))
+    if given is not None:
+        # it reads what it is fitted to before that was brought to its mean and size
+        encoder = parts["encoder"] * (wanted.scale / read.scale)
+        bias = back["encoder_bias"] - encoder @ read.center
+        back |= {"encoder": encoder, "encoder_bias": bias}
+    return replace(learned, **parts | back, fitted_to=len(read.vectors))
 
 
-def _part_massive(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The vectors [tokens, d_model] of usual length, and the massive ones."""
+class _Centred:
+    """Vectors [tokens, d_model], which are handed out with a mean of 0 and a mean square of 1."""
+
+    def __init__(self, vectors: Tensor) -> None:
+        self.vectors = vectors
+        self.center = vectors.mean(0)
+        self.scale = (vectors - self.center).square().mean().sqrt()
+        if not 0 < self.scale < torch.inf:
+            raise ValueError(
+                "the stream is the same at all tokens, or not all numbers: there is nothing to "
+                "fit a dictionary to"
+            )
+
+    def some(self, rows: Tensor) -> Tensor:
+        """Those at these `rows` [n]: [n, d_model]."""
+        return (self.vectors[rows] - self.center) / self.scale
+
+
+def _massive(vectors: Tensor) -> Tensor:
+    """Which of the vectors [tokens, d_model] are massive: [tokens]."""
     lengths = vectors.norm(dim=-1)
     median = lengths.median()
     if not median:
-        return vectors, vectors[:0]
-    is_massive = lengths > MASSIVE * median
-    return vectors[~is_massive], vectors[is_massive]
+        return torch.zeros_like(lengths, dtype=torch.bool)
+    return lengths > MASSIVE * median
 
 
 def _directions(massive: Tensor) -> Tensor:
@@ -228,12 +264,12 @@ class _Trainer:
         self.idle = torch.zeros(len(learned.encoder))
         self.idle[:kept] = -torch.inf
 
-    def step(self, x: Tensor, draw: torch.Generator) -> tuple[float, float]:
-        """One step along a batch of vectors. Returns the share of them that is missed, and how many
-        features are active.
+    def step(self, x: Tensor, wanted: Tensor, draw: torch.Generator) -> tuple[float, float]:
+        """One step along a batch of vectors `x` and those `wanted` of them. Returns the share of
+        these that is missed, and how many features are active.
         """
         active = self.learned.encode(x)
-        missed = x - self.learned.decode(active)
+        missed = wanted - self.learned.decode(active)
         error = missed.square().mean()
         loss = error + self.cost * active.sum(-1).mean() / x.shape[1] ** 0.5
         for value, gradient in zip(
@@ -247,7 +283,7 @@ class _Trainer:
             self._keep_own()
             self.idle = torch.where(active.any(0), self.idle.clamp(max=0), self.idle + 1)
             if self.done < REVIVED * self.steps:
-                self._revive(x, missed, draw)
+                self._revive(x, wanted, missed, draw)
         self.done += 1
         return float(error.detach()), float((active > 0).sum(-1).float().mean())
 
@@ -262,7 +298,7 @@ class _Trainer:
         self.parts["decoder"][:kept] = self.own
         self.parts["encoder_bias"][:kept] = 0
 
-    def _revive(self, x: Tensor, missed: Tensor, draw: torch.Generator) -> None:
+    def _revive(self, x: Tensor, wanted: Tensor, missed: Tensor, draw: torch.Generator) -> None:
         """Let dead features begin again as some of the vectors [tokens, d_model], rather those of
         which more is missed.
         """
@@ -272,9 +308,10 @@ class _Trainer:
         tokens = torch.multinomial(
             missed.square().sum(-1), len(dead), replacement=True, generator=draw
         )
-        rows = F.normalize(x[tokens] - self.parts["decoder_bias"], dim=-1)
+        rows = F.normalize(wanted[tokens] - self.parts["decoder_bias"], dim=-1)
+        is_stream = not self.learned.is_transcoder
         for name, fresh in (
-            ("encoder", rows),
+            ("encoder", rows if is_stream else F.normalize(x[tokens], dim=-1)),
             ("encoder_bias", torch.zeros(len(dead))),
             ("decoder", rows),
         ):

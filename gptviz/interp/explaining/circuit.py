@@ -24,15 +24,22 @@ less to pass on. Edges that carry at least a threshold are kept. The threshold f
 from the logit downwards, which at each node takes an edge at random, in proportion to what it adds,
 stays in the graph with the probability that the reader asks for, until it ends at a token, a
 position or a bias: the share.
+
+Where the MLPs are drawn as features of their transcoders (see `circuit_features.py`), what a
+transcoder misses is a node too, the error. Nobody knows what it reads: a walk that ends there has
+explained nothing. It is never left out: at least the largest one is in the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
+from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.interp.explaining.circuit_features import FrozenFeatures
 from gptviz.interp.explaining.circuit_reads import Frozen, ReadKind, Reads, Usual
 from gptviz.interp.units.unit import Unit
 from gptviz.machine import progress
@@ -41,6 +48,7 @@ from gptviz.model import Transformer
 # Thresholds that are tried, the highest first.
 THRESHOLDS = tuple(0.5 * 0.75**i for i in range(23))
 MOST_NODES = 60
+MOST_LINES = 10_000  # where no number of edges is asked for
 # At most this many of them are tried, as what is left of them is halved each time.
 SEARCHES = len(THRESHOLDS).bit_length()
 
@@ -89,6 +97,15 @@ class Circuit:
     #: by how much any of the sums behind the edges is off, as a share of all that is summed,
     #: without sign
     error: float
+    #: of a graph over features, the dictionaries whose features stand for the MLPs of their blocks
+    transcoders: tuple[Dictionary, ...] = ()
+    #: the probability that a walk downwards ends in what they miss
+    missed: float = 0.0
+
+    def block_of(self, unit: Unit) -> int | None:
+        """The block that a unit writes in; of a feature that of its dictionary."""
+        named = {one.name: one.block for one in self.transcoders}
+        return named.get(unit.called, unit.block)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -128,6 +145,8 @@ def circuit(
     *,
     usual: Usual = None,
     most: int = MOST_NODES,
+    lines: int | None = None,
+    transcoders: Sequence[Dictionary] = (),
 ) -> Circuit:
     """The circuit of the logit of `token` at `position` of the text `ids` [T].
 
@@ -141,6 +160,8 @@ def circuit(
             averages over this text. Edges are then about what differs from it; without it, about
             all that is written.
         most: the most nodes that the graph may have.
+        lines: the most edges that it may have.
+        transcoders: dictionaries of MLPs, whose features stand for them.
 
     Raises:
         ValueError: the model is not a decoder, or there is no such position, token or share.
@@ -157,13 +178,16 @@ def circuit(
     if not 0 < share <= 1:
         raise ValueError(f"share is {share!r:.40}; it must be above 0 and at most 1")
     with progress.part(0, 1 + SEARCHES):
-        frozen = Frozen(model, ids, position, usual)
+        if transcoders:
+            frozen: Frozen = FrozenFeatures(model, ids, position, usual, transcoders)
+        else:
+            frozen = Frozen(model, ids, position, usual)
     token = int(frozen.stream.logits.argmax()) if token is None else token
     if token == against:
         raise ValueError("token and against are the same: their difference is 0")
     top = frozen.logit(token, against)
     with progress.part(1, 1 + SEARCHES, SEARCHES):
-        grown = _grow(frozen, top, position, share, most)
+        grown = _grow(frozen, top, position, share, (most - bool(transcoders), lines or MOST_LINES))
     weights = {node: growing.weight for node, growing in grown.nodes.items()}
     given = {node: growing.given for node, growing in grown.nodes.items()} | {
         Node(None, position): top.total
@@ -172,12 +196,13 @@ def circuit(
     edges = tuple(grown.edges)
     reached = grown.share >= share
     numbers = (top.total, top.rest, weights, given, edges, grown.share, reached, grown.error)
-    return Circuit(read, token, against, position, *numbers)
+    of_features = tuple(transcoders), grown.missed
+    return Circuit(read, token, against, position, *numbers, *of_features)
 
 
-def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) -> _Grown:
-    """The smallest graph with this share; where it would have more than `most` nodes, the largest
-    that has not.
+def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: tuple[int, int]) -> _Grown:
+    """The smallest graph with this share; where it would have more than `most` nodes or edges, the
+    largest that has not.
 
     A lower threshold gives a larger graph, so the right one is found by halving what is left of
     them.
@@ -213,13 +238,20 @@ class _GrowingNode:
     direction: Tensor | None = None  # [d_model], of what it writes
     # importance, share of the rest, kept edges
     reads: list[tuple[float, float, list[Edge]]] = field(default_factory=list)
+    # for each of these, the share of what transcoders miss in all that is read
+    missed: list[float] = field(default_factory=list)
 
 
 class _Grown:
     """A graph of all edges that carry at least a threshold."""
 
     def __init__(
-        self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None
+        self,
+        frozen: Frozen,
+        top: Reads,
+        position: int,
+        threshold: float,
+        most: tuple[int, int] | None,
     ) -> None:
         self.frozen = frozen
         self.threshold = threshold
@@ -229,8 +261,13 @@ class _Grown:
         self.is_whole = True
         self.share = 0.0
         self.error = 0.0
+        #: the probability that a walk from the logit ends in what transcoders miss
+        self.missed = 0.0
+        self._is_missed = torch.tensor([unit.part == "missed" for unit in frozen.units])
+        # what a node reads of what transcoders miss, the edge that carries most of all
+        self._most_missed: tuple[float, Edge, Tensor] | None = None
         self._expand(logit, [top])
-        of = MOST_NODES if most is None else most
+        of = MOST_NODES if most is None else most[0]
         # From the top down: what a node gives is complete before its own sources are looked for.
         for unit in reversed(frozen.units):
             for node in [node for node in self.nodes if node.unit == unit]:
@@ -238,9 +275,10 @@ class _Grown:
                 assert direction is not None
                 self._expand(node, frozen.inputs_of(unit, node.position, direction))
                 progress.report(min(len(self.nodes), of), of, "node")
-                if most is not None and len(self.nodes) > most:
+                if most is not None and (len(self.nodes) > most[0] or len(self.edges) > most[1]):
                     self.is_whole = False
                     return
+        self._show_what_is_missed()
         self.share = self._share_inside()
 
     def _expand(self, node: Node, all_reads: list[Reads]) -> None:
@@ -265,33 +303,87 @@ class _Grown:
             kept = []
             if every > 0:
                 carried = growing.weight * matters * sizes / every
+                self._note_missed(node, reads, carried, every)
                 for row, place in (carried >= self.threshold).nonzero().tolist():
-                    source = Node(self.frozen.units[place], int(reads.at[row]))
-                    value = float(reads.adds[row, place])
-                    edge = Edge(source, node, reads.kind, value, float(sizes[row, place]) / every)
+                    edge = self._edge(node, reads, row, place, every)
                     kept.append(edge)
-                    below = self.nodes.setdefault(source, _GrowingNode())
-                    below.weight = max(below.weight, float(carried[row, place]))
-                    below.given += value
-                    direction = reads.directions[self.frozen.units[place].layer][row]
-                    if below.direction is None:
-                        below.direction = direction
-                    else:
-                        below.direction = below.direction + direction
+                    direction = reads.directions[self.frozen.layers[place]][row]
+                    self._add_source(edge, float(carried[row, place]), direction)
             kept.sort(key=lambda edge: -abs(edge.value))
             self.edges += kept
             growing.reads.append((matters, rest / every if every > 0 else 1.0, kept))
+            missed = float(sizes[:, self._is_missed].sum()) / every if every > 0 else 0.0
+            growing.missed.append(missed)
+
+    def _edge(self, target: Node, reads: Reads, row: int, place: int, every: float) -> Edge:
+        """The edge from the unit at a `place` to what reads it; `every` is all that it reads."""
+        source = Node(self.frozen.units[place], int(reads.at[row]))
+        value = float(reads.adds[row, place])
+        return Edge(source, target, reads.kind, value, abs(value) / every)
+
+    def _add_source(self, edge: Edge, carried: float, direction: Tensor) -> None:
+        """Note a node of the graph by an edge that leads from it."""
+        below = self.nodes.setdefault(edge.source, _GrowingNode())
+        below.weight = max(below.weight, carried)
+        below.given += edge.value
+        if below.direction is None:
+            below.direction = direction
+        else:
+            below.direction = below.direction + direction
+
+    def _note_missed(self, node: Node, reads: Reads, carried: Tensor, every: float) -> None:
+        """Note what a node reads of what transcoders miss, if it is the most so far."""
+        if not self._is_missed.any():
+            return
+        of_missed = torch.where(self._is_missed, carried, -1.0)
+        row, place = divmod(int(of_missed.argmax()), of_missed.shape[1])
+        most = float(of_missed[row, place])
+        if self._most_missed is None or most > self._most_missed[0]:
+            direction = reads.directions[self.frozen.layers[place]][row]
+            self._most_missed = most, self._edge(node, reads, row, place, every), direction
+
+    def _show_what_is_missed(self) -> None:
+        """Keep the largest error where none is large enough to be in the graph."""
+        if self._most_missed is None:
+            return
+        if any(node.unit is not None and node.unit.part == "missed" for node in self.nodes):
+            return
+        carried, edge, direction = self._most_missed
+        self._add_source(edge, carried, direction)
+        self.edges.append(edge)
 
     def _share_inside(self) -> float:
-        """The probability that a walk from the logit stays in the graph."""
+        """The probability that a walk from the logit stays in the graph until it ends at what is
+        known; notes the probability that it ends in what transcoders miss.
+        """
         inside: dict[Node, float] = {}
+        missed: dict[Node, float] = {}
         order = {None: len(self.frozen.units)} | dict(self.frozen.place)
         for node in sorted(self.nodes, key=lambda node: order[node.unit]):
-            reads = self.nodes[node].reads
-            parts = [
-                (matters, rest + sum(edge.share * inside[edge.source] for edge in kept))
-                for matters, rest, kept in reads
+            growing = self.nodes[node]
+            if node.unit is not None and node.unit.part == "missed":
+                # its share is counted where it is read
+                inside[node] = missed[node] = 0.0
+                continue
+            weights = [matters for matters, _, _ in growing.reads]
+            insides = [
+                rest + sum(edge.share * inside[edge.source] for edge in kept)
+                for _, rest, kept in growing.reads
             ]
-            every = sum(matters for matters, _ in parts)
-            inside[node] = sum(matters * part for matters, part in parts) / every if every else 1.0
-        return inside[next(iter(self.nodes))]
+            errors = [
+                own + sum(edge.share * missed[edge.source] for edge in kept)
+                for own, (_, _, kept) in zip(growing.missed, growing.reads, strict=True)
+            ]
+            inside[node] = _weighted_mean(insides, weights, 1.0)
+            missed[node] = _weighted_mean(errors, weights, 0.0)
+        logit = next(iter(self.nodes))
+        self.missed = missed[logit]
+        return inside[logit]
+
+
+def _weighted_mean(numbers: Sequence[float], weights: Sequence[float], without: float) -> float:
+    """The mean of numbers with weights; `without` any weight that."""
+    every = sum(weights)
+    if not every:
+        return without
+    return sum(each * weight for each, weight in zip(numbers, weights, strict=True)) / every

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gptviz.interp.explaining.attribution import difference
 from gptviz.interp.explaining.circuit import Circuit
+from gptviz.interp.explaining.circuit_features import features_outside
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import Unit, heads_and_mlps
 from gptviz.model import Transformer
@@ -43,9 +44,15 @@ class Checked:
         return float("nan")
 
 
-def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> Checked:
+def check(
+    circuit: Circuit,
+    model: Transformer,
+    means: Mapping[str, Tensor],
+    reference: Tensor | None = None,
+) -> Checked:
     """Run the model that a circuit was found in with everything outside it at its mean; the `means`
-    are those of `circuit_reads.means`, over the positions of a reference text.
+    are those of `circuit_reads.means`, over the positions of a `reference` text [T], which those of
+    features are taken over too: by default the circuit's own.
     """
     ids = torch.tensor(circuit.ids, device=model.embed.weight.device)
     nodes = {(node.unit, node.position) for node in circuit.nodes if node.unit is not None}
@@ -57,8 +64,14 @@ def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> 
     def answer(logits: Tensor) -> float:
         return difference(logits, circuit.token, circuit.against)
 
-    kept = logits(mean_outside(model, nodes, len(ids), means))
-    everything = answer(logits(mean_outside(model, (), len(ids), means)))
+    text = ids if reference is None else reference
+
+    def outside(nodes: Collection[tuple[Unit, int]]) -> Mapping[str, Callable[[Tensor], Tensor]]:
+        of_features = features_outside(model, circuit.transcoders, nodes, len(ids), text)
+        return mean_outside(model, nodes, len(ids), means) | of_features
+
+    kept = logits(outside(nodes))
+    everything = answer(logits(outside(())))
     probability = float(kept.softmax(-1)[circuit.token])
     return Checked(answer(logits({})), answer(kept), everything, int(kept.argmax()), probability)
 

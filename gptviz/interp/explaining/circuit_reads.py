@@ -112,20 +112,27 @@ class Frozen:
         #: all that writes into the stream, in the order of the pass: embedding, positions (if they
         #: are added), heads and MLPs
         self.units: list[Unit] = []
+        #: for each unit, the layer that it is a piece of, as `Reads.directions` names it
+        self.layers: list[str] = []
         self._columns: dict[str, slice] = {}  # by layer, the places of its units
         for layer in self.stream.written:
             if not layer.endswith(".bias"):
-                if _has_heads(layer):
-                    names = [f"{layer}.head.{head}" for head in range(model.config.n_head)]
-                else:
-                    names = [layer]
-                self._columns[layer] = slice(len(self.units), len(self.units) + len(names))
-                self.units += [unit(name, model.config) for name in names]
+                pieces = self._units_of(layer)
+                self._columns[layer] = slice(len(self.units), len(self.units) + len(pieces))
+                self.units += pieces
+                self.layers += [layer] * len(pieces)
         self.place = {one: i for i, one in enumerate(self.units)}
         # What is read at the same positions, such as by key and by value, shares one pass through
         # the norms.
         nbytes = sum(read.nbytes for read in self.stream.inputs.values())
         self._at = lru_cache(maxsize=max(2, MOST_KEPT // nbytes))(self.stream.slice_positions)
+
+    def _units_of(self, layer: str) -> list[Unit]:
+        """The units that what a layer writes is the sum of."""
+        if not _has_heads(layer):
+            return [unit(layer, self.model.config)]
+        heads = range(self.model.config.n_head)
+        return [unit(f"{layer}.head.{head}", self.model.config) for head in heads]
 
     @torch.no_grad()
     def logit(self, token: int, against: int | None) -> Reads:

@@ -20,7 +20,7 @@ UnitKind = (
     Literal[
         "adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights"
     ]
-    | Literal["direction", "dictionary", "swap"]
+    | Literal["direction", "dictionary", "missed", "swap"]
 )
 
 _KEPT = r"[a-z0-9][a-z0-9-]{0,59}"  # the name of what was fitted and is kept
@@ -68,6 +68,8 @@ KINDS: Final[Mapping[UnitKind, Kind]] = {
     "dictionary": Kind(
         "dictionary.{called}", "features of {called}", "", "feature", "feature {index} of {called}"
     ),
+    # of a circuit over features, what those of a dictionary do not give back: no edit reaches it
+    "missed": Kind("dictionary.{called}.missed", "what {called} misses"),
     "swap": Kind("swap.{called}", "swap {called}"),
 }
 

@@ -84,6 +84,7 @@ class MixtureOfExperts(ModelPart):
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
+        x = tap("read", x)
         weights = self.weights(x, tap).flatten(0, -2)  # [B · T, expert]
         # [B · T, d_model]
         rows = x.flatten(0, -2)

@@ -30,6 +30,7 @@ class MLP(ModelPart):
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
+        x = tap("read", x)
         neurons = tap("neurons", self.activation(self.up(x)))  # [B, T, d_mlp]
         return tap("out", self.down(neurons))  # [B, T, d_model]
 
@@ -60,6 +61,7 @@ class GatedMLP(MLP):
 
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
+        x = tap("read", x)
         # [B, T, d_mlp] each
         passed = self.activation(self.gate(x))
         up = self.up(x)

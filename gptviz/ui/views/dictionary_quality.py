@@ -33,7 +33,7 @@ def show_quality(dictionary: Dictionary, quality: Quality) -> None:
     """The numbers in a sentence, and the losses beside that with a random dictionary as a table."""
     st.markdown(
         f"**{escape_markdown(dictionary.name)}**: its features give back {percent(quality.explained)} of "
-        "the variance of the stream, "
+        f"the variance of {quality.of}, "
         f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; "
         f"{percent(quality.dead)} are dead. {dictionary.support} "
         f"As an edit of all pages one of them is `{dictionary.edit(0, 4)}`."

@@ -130,7 +130,7 @@ def test_without_a_norm_behind_it_a_feature_adds_what_the_logit_loses_when_it_is
     values = dict(zip(shares.axes[0].labels, shares.values, strict=True))
     plain = model(ids[None])[0, -1, 3]
     for feature in range(6):
-        off = EditedTransformer(model, {dictionary.tap: dictionary.with_set({feature: 0.0})}, {})
+        off = EditedTransformer(model, dict(dictionary.with_set({feature: 0.0})), {})
         lost = float(plain - off(ids[None])[0, -1, 3])
         assert values.get(f"feature {feature}", 0.0) == pytest.approx(lost, abs=1e-4)
     stream = run(model, ids[None])[dictionary.tap][0, -1]

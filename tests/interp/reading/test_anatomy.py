@@ -99,8 +99,9 @@ def test_the_boxes_show_every_value_of_a_pass_with_its_shape(config: Config) -> 
         ), piece.name
         assert torch.equal(values(model, trace, piece), trace[piece.name].reshape(piece.shape))
         assert len(piece.axes) == len(piece.shape)
-    order = [name for name in trace if not name.endswith("positions")]
-    assert [piece.name for piece in taps if not piece.name.endswith("positions")] == order, (
+    aside = ("positions", ".read")  # what an MLP reads stands behind what its first box computes
+    order = [name for name in trace if not name.endswith(aside)]
+    assert [piece.name for piece in taps if not piece.name.endswith(aside)] == order, (
         "boxes stand as they are computed"
     )
 
@@ -160,8 +161,8 @@ def test_the_lines_of_a_box_are_those_of_the_file(config: Config) -> None:
             name = tap.name.rpartition(".")[2]
             if name in COMPUTED_BY and "attention" in tap.name:
                 assert any(COMPUTED_BY[name] in line for line in marked), box.path
-            # a residual or a norm computes the stream; its taps stand in the block
-            elif not name.startswith("resid"):
+            # a residual or a norm computes the stream, and what an MLP reads of it
+            elif not name.startswith(("resid", "read")):
                 assert any(f'tap("{name}"' in line for line in marked), box.path
 
 

@@ -15,7 +15,7 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.parts.qk_norms import QK_NORMS
 from gptviz.model.parts.shortcuts import ValueEmbedding
 
-from .boxes import Arrow, Box, Role, SourceLines, lines
+from .boxes import Arrow, Box, BoxTensor, Role, SourceLines, lines
 from .drawing import Drawing, Operand, block_of, cap_equation
 
 
@@ -409,6 +409,7 @@ class Sublayers(Drawing):
             pieces=(
                 self.activation(f"{at}.neurons", wide, (x.axis, "neuron"), "neurons"),
                 *self.tensors(activation, f"{at}.activation"),
+                self.what_mlp_reads(at, x),
             ),
         )
         neurons = self.add(box, reads)
@@ -427,6 +428,11 @@ class Sublayers(Drawing):
             ),
         )
         return self.add(box, [neurons])
+
+    def what_mlp_reads(self, at: str, x: Operand) -> BoxTensor:
+        """What the MLP reads: it stands in the first of its boxes, behind what that computes."""
+        shape = self.flows[x.path][0], self.config.d_model
+        return self.activation(f"{at}.read", shape, (x.axis, "d_model"), x.symbol)
 
     def experts(self, at: str, x: Operand) -> str:
         """Add a mixture of experts over `x`; the path of the box with its output."""
@@ -448,6 +454,7 @@ class Sublayers(Drawing):
                     f"{at}.router", (tokens, config.n_expert), (x.axis, "expert"), "router"
                 ),
                 *pieces,
+                self.what_mlp_reads(at, x),
             ),
         )
         router = self.add(box, [x.path])

@@ -49,6 +49,8 @@ from gptviz.ui.widgets import (
 )
 from gptviz.ui.widgets.headings import settings
 
+from .features import PARTS, choose_nodes, say_beside_parts, show_links, titles
+
 # What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a
 # model of many blocks.
 SHARE = 0.8
@@ -85,6 +87,7 @@ class CircuitChoice:
     #: whether only that counts which parts add beyond their means over this text
     beyond_mean: bool = True
     boxes: int = MOST_NODES  #: the most boxes of the graph
+    nodes: str = PARTS  #: whether MLPs are whole, or drawn as features: see `features`
 
 
 def with_room(subject: Subject) -> Subject:
@@ -106,6 +109,8 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
         at = position(len(subject.seen) - 1)
     with text:
         strip(subject, at)
+    with rest:
+        nodes = choose_nodes(subject)
     logits = logits_after(subject.key, subject.seen, at)
     if not np.isfinite(logits).all():
         name = escape_markdown(subject.key.name)
@@ -158,17 +163,21 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
                 default=MOST_NODES if is_old or share != SHARE else usual_boxes,
                 follows=True,
             )
-    return CircuitChoice(at, token, against, share, beyond_mean, most)
+    return CircuitChoice(at, token, against, share, beyond_mean, most, nodes)
 
 
 def ask_circuit(subject: Subject, chosen: CircuitChoice) -> AskedAnalysis[Circuit]:
     """The circuit of the chosen guess."""
-    settings = asdict(chosen) | {
-        "position": None if chosen.position == len(subject.seen) - 1 else chosen.position
-    }
-    return ask(
-        subject, explaining.circuit, "Finding the circuit", most=settings.pop("boxes"), **settings
-    )
+    return ask(subject, explaining.circuit, "Finding the circuit", **_settings(subject, chosen))
+
+
+def _settings(subject: Subject, chosen: CircuitChoice) -> dict[str, Any]:
+    """The settings of the analysis."""
+    settings = asdict(chosen)
+    settings["most"] = settings.pop("boxes")
+    if chosen.position == len(subject.seen) - 1:
+        settings["position"] = None
+    return settings
 
 
 def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
@@ -189,6 +198,7 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         say_answer(f"The strongest path to this guess: {_path(subject, data)}.", traced)
     else:
         st.markdown(traced)
+    say_beside_parts(subject, _settings(subject, chosen), data, is_large=is_large(subject))
     if data.share < LITTLE_EXPLAINED:
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             st.caption(
@@ -314,6 +324,8 @@ def graph(
     if chosen.against is not None:
         answer += f" minus that of {label(chosen.against)}"
     units = ["embed", "positions", *(unit.name for unit in heads_and_mlps(subject.lm.model.config))]
+    named = titles(subject, data)
+    units += sorted(unit.name for unit in named)
     addresses.takes_all(address(units, len(subject.seen)))
     command: ViewCommand = st.session_state.get(ARRANGED, NO_COMMAND)
     packed = payload(
@@ -332,6 +344,7 @@ def graph(
         spaced=subject.lm.tokenizer.is_spaced,
         settings=settings(),
         units=units,
+        titles=named,
         choices=choices,
         command=command,
     )
@@ -417,7 +430,12 @@ def show_node(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
             f"**{title}** at position {node.position}, “{token}”: "
             f"{said_of(subject, chosen, data, node)}"
         )
-        if node.unit is None or node.unit.block is None:
+        if node.unit is None:
+            return
+        show_links(subject, node.unit)
+        if node.unit.block is None:
+            if node.unit.part == "dictionary":
+                edits.switch(node.unit, key="switch off the node")
             return
         with st.container(horizontal=True, vertical_alignment="center"):
             state = frame.shared_state() | {"block": str(node.unit.block)}

@@ -20,6 +20,7 @@ from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.which_logit import ASKED, Logit
 from gptviz.ui.widgets import addresses, escape_markdown, visit
 
+from .features import NODES, PARTS
 from .graph import ARRANGED, FEWEST, LINKED, OPENED, SHARES, CircuitChoice
 
 MOST = 1  # MB
@@ -88,6 +89,7 @@ def _open(key: str) -> None:
     name = file.name[:80]
     try:
         asked, arranged = read_file(file.getvalue())
+        asked.setdefault("nodes", PARTS)  # which files did not have before there were features
         check(asked)
     except ValueError as error:
         visit.remember(_READ, (name, None, str(error)))
@@ -98,6 +100,7 @@ def _open(key: str) -> None:
     st.session_state["prompt"] = asked["prompt"]
     st.session_state[ASKED] = Logit(asked["token"], asked["against"])
     st.session_state.update({key: asked[key] for key in ("share", "boxes", "beyond_mean")})
+    st.session_state["nodes"] = asked["nodes"]
     for text in (edits.EDITS, edits.TEXT):
         addresses.put(text, asked[text])
     addresses.write("position", str(asked["position"]))
@@ -135,6 +138,8 @@ def check(asked: dict[str, Any]) -> None:
         isinstance(share, int | float) and SHARES[0] <= share <= SHARES[1]
     ):
         raise ValueError(f"its “share” is no number from {SHARES[0]:g} to {SHARES[1]:g}")
+    if asked.get("nodes", PARTS) not in NODES:
+        raise ValueError(f"its “nodes” is neither {' nor '.join(NODES)}")
     if type(asked.get("beyond_mean")) is not bool:
         raise ValueError("its “beyond_mean” is neither true nor false")
     may_lack = (edits.EDITS, edits.TEXT)

@@ -50,6 +50,8 @@ SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {
 }
 # The parts that are listed, those that add most.
 PARTS = 10
+# What a dictionary gives back.
+TARGETS = {"stream": "stream", "MLP": "mlp"}
 # How many steps a dictionary is fitted for, and how many where these take long.
 STEPS = (2_000, 500)
 # A feature that is active at no more than this share of the tokens is rare.
@@ -66,8 +68,8 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         return [], NOTHING
     with row:
         hint = (
-            "The dictionary whose features are shown: the one that ships, or one that was fitted "
-            "or read on this machine."
+            "The dictionary whose features are shown, of the stream after a block or of an MLP: one "
+            "that ships, or that was fitted or read on this machine."
         )
         if len(names) == 1:
             name = names[0]
@@ -229,6 +231,8 @@ def _fit(subject: Subject) -> None:
     block = controls.whole_number(
         "Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint
     )
+    hint = "What the features give back: the stream after the block, or what its MLP gives."
+    target = controls.select("Of what", list(TARGETS), key="target", help=hint)
     text = text_to_fit(subject)
     # of a wide model fewer steps, so that it takes minutes
     work = {
@@ -243,6 +247,7 @@ def _fit(subject: Subject) -> None:
         block=block,
         steps=steps,
         text=text,
+        target=TARGETS[target],
     )
     job, say_how_far = jobs.on_demand(asked, asked.title, asked.compute, begins=False)
     say_how_far("Fit a dictionary", "Begin again", "dictionary")
@@ -255,7 +260,7 @@ def _read_folder(subject: Subject) -> None:
     """Where the folder of a dictionary that others have fitted is dropped."""
     hint = (
         "A folder that SAELens wrote, with cfg.json and sae_weights.safetensors, for the stream "
-        "after a block of this model. It is kept in your folder; nothing in it is run."
+        "after a block of this model, or for its MLP (a transcoder). It is kept in your folder; nothing in it is run."
     )
 
     def read_folder(folder: Path) -> None:

@@ -144,10 +144,8 @@ def sentence(sizes: LabelledArray) -> tuple[str, str]:
         answer = f"Yes, with a connection past each block; without one {_fate(through)}."
     else:
         answer = f"With a connection past each block {_fate(past)}; without one {_fate(through)}."
-    return (
-        answer,
-        f"On its way it is multiplied by {power(past)} with, by {power(through)} without.",
-    )
+    much = f"On its way back it is multiplied by {power(past)} with one, {power(through)} without."
+    return answer, much
 
 
 def _fate(share: float) -> str:

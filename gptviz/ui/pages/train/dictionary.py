@@ -14,6 +14,7 @@ from gptviz.ui.widgets import controls
 
 SIZES = ("128", "256", "512", "1024", "2048")
 ACTIVE = ("4", "8", "16", "32", "64")
+TARGETS = {"stream": "stream", "MLP": "mlp"}
 STEPS = ("500", "2000", "8000")
 
 
@@ -44,7 +45,7 @@ def _ask_dictionary(device: str) -> AskedAnalysis[Dictionary]:
     steps.
     """
     names = kinds.models_of("decoder")
-    of, after, large, sparse, long = st.columns(5, vertical_alignment="bottom")
+    of, after, given, large, sparse, long = st.columns(6, vertical_alignment="bottom")
     with of:
         hint = "The model whose stream is read."
         name = controls.select("Of the model", names, key="of", help=hint, default=names[0])
@@ -60,6 +61,12 @@ def _ask_dictionary(device: str) -> AskedAnalysis[Dictionary]:
             help=hint,
             default=config.n_layer // 2,
         )
+    with given:
+        hint = (
+            "What its features give back: the stream after the block, or what the block’s MLP gives "
+            "(a transcoder, which Circuit can draw)."
+        )
+        target = controls.select("Of what", list(TARGETS), key="target", help=hint)
     with large:
         size = controls.select(
             "Features", SIZES, key="features", help="How many features there are.", default="256"
@@ -74,4 +81,6 @@ def _ask_dictionary(device: str) -> AskedAnalysis[Dictionary]:
         )
     text = held_out.text_to_fit(key)
     settings = {"block": block, "size": int(size), "k": int(k), "steps": int(steps), "text": text}
+    if config.mlp_size:
+        settings |= {"target": TARGETS[target]}
     return ask(key, dictionaries.fit_dictionary, f"Fitting a dictionary to {name}", **settings)
