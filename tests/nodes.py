@@ -21,12 +21,12 @@ SCRIPTS = "views' scripts and styles"
 # tests/; and the most lines of the views' scripts and styles.
 BUDGET: dict[str, int] = {
     "gptviz": 2_500,
-    "gptviz/commands": 24_000,
+    "gptviz/commands": 24_500,
     "gptviz/components": 13_500,
     "gptviz/data": 13_500,
     "gptviz/figures": 31_500,
     "gptviz/generate": 11_000,
-    "gptviz/interp": 98_000,
+    "gptviz/interp": 99_000,
     "gptviz/language_model": 23_500,
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,
@@ -45,7 +45,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 21_000,
     "gptviz/ui/views": 24_500,
     "gptviz/ui/widgets": 8_600,
-    "tests": 648_000,
+    "tests": 649_000,
     SCRIPTS: 19_200,
 }
 

@@ -127,6 +127,8 @@ def of_circuit(lm: LanguageModel) -> dict[str, Any]:
         "check": {
             name: getattr(kept, name) for name in ("whole", "kept", "without", "probability")
         },
+        "kept": kept.share,
+        "random": vars(kept.random),
     }
 
 

@@ -83,6 +83,7 @@ def circuit(
     position: int | None = None,
     share: float = 0.8,
     reference: str | None = None,
+    check: bool = False,
 ) -> CommandOutput:
     """The parts that contribute most to a guess, as a graph, and what is left without all others.
 
@@ -91,6 +92,7 @@ def circuit(
         against: another token, whose logit is subtracted.
         share: how much of the logit is traced back to tokens within the graph, above 0, at most 1.
         reference: the text that means are taken over for the check; default: the prompt.
+        check: print what is left without all others, and nothing else.
     """
     graph = lm.circuit(prompt, token, position, against, share)
     checked = lm.check_circuit(graph, reference)
@@ -123,6 +125,8 @@ def circuit(
         "nodes": nodes,
         "edges": edges,
         "check": pick_values(checked, "whole", "kept", "without", "probability"),
+        "kept": checked.share,
+        "random": pick_values(checked.random, "median", "low", "high"),
     }
     rows = [
         (f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}")
@@ -132,19 +136,26 @@ def circuit(
         limit = ""
     else:
         limit = ": a larger share needs a graph too large to read"
-    lines: Lines = [
-        f"{_of_logit(graph, lm.tokenizer.label)} after position {graph.position} is "
-        f"{graph.total:.4f}",
+    of = f"{_of_logit(graph, lm.tokenizer.label)} after position {graph.position}"
+    found: Lines = [
+        f"{of} is {graph.total:.4f}",
         "what each part (name@position) adds to what a later one reads, beyond its mean over this "
         "text:",
         Table(rows),
         f"{graph.rest:>+10.4f}  biases, and the means of all parts over this text",
         f"{len(nodes)} nodes, {len(edges)} edges, which trace {graph.share:.1%} back to "
         f"tokens{limit}",
+    ]
+    random = checked.random
+    left: Lines = [
         f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; "
         "with all parts at their means "
         f"{checked.without:.4f}",
+        f"so the {len(edges)} edges keep {checked.share:.1%} of {of}; as many random edges keep "
+        f"{random.median:.1%} (median of {len(checked.kept_at_random)} draws, from {random.low:.1%} "
+        f"to {random.high:.1%})",
     ]
+    lines = left if check else found + left
     return CommandOutput(content, lines)
 
 

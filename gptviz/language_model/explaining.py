@@ -103,7 +103,8 @@ def circuit(
 @check_settings
 def check_circuit(lm: LoadedModel, circuit: Circuit, text: str | None = None) -> Checked:
     """The share of the answer that is left with everything outside a circuit at its mean over all
-    positions of a text, by default the circuit's own: see `gptviz.interp.explaining.circuit_check`.
+    positions of a text, by default the circuit's own; and what as many random edges leave of it:
+    see `gptviz.interp.explaining.circuit_check`.
     """
     if text is None:
         ids = torch.tensor(circuit.ids, device=lm.device)
