@@ -21,12 +21,12 @@ SCRIPTS = "views' scripts and styles"
 # tests/; and the most lines of the views' scripts and styles.
 BUDGET: dict[str, int] = {
     "gptviz": 2_500,
-    "gptviz/commands": 24_500,
+    "gptviz/commands": 25_000,
     "gptviz/components": 13_500,
     "gptviz/data": 13_500,
     "gptviz/figures": 31_500,
     "gptviz/generate": 11_000,
-    "gptviz/interp": 99_000,
+    "gptviz/interp": 100_000,
     "gptviz/language_model": 23_500,
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,
@@ -40,12 +40,12 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
-    "gptviz/ui/pages": 118_500,
+    "gptviz/ui/pages": 119_500,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 21_000,
     "gptviz/ui/views": 24_500,
     "gptviz/ui/widgets": 8_600,
-    "tests": 649_000,
+    "tests": 651_000,
     SCRIPTS: 19_200,
 }
 

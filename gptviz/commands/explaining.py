@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .common import UsageError, pick_values
+from gptviz.settings.fields import check_number, whole_number
+
+from .common import UsageError, pick_values, token_text
 from .options import command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
@@ -157,6 +159,63 @@ def circuit(
     ]
     lines = left if check else found + left
     return CommandOutput(content, lines)
+
+
+@command(135)
+def gradient(
+    lm: LanguageModel, prompt: str, block: int | None = None, top: int = 3
+) -> CommandOutput:
+    """What one step of training on a prompt writes into the MLP of a block, read as words.
+
+    Args:
+        prompt: what the step learns from.
+        block: whose MLP, counted from 0; default: the last.
+        top: how many words of each reading.
+    """
+    from gptviz.interp.explaining.backward_lens import UNIT, largest
+
+    step = lm.backward_lens(prompt, block)
+    check_number(whole_number(1, lm.tokenizer.vocab_size), "--top", top)
+    label = lm.tokenizer.label
+    tokens = list[dict[str, Any]]()
+    rows = list[tuple[str, ...]]()
+    for place, token in enumerate(step.ids[:-1]):
+        readings = {
+            "asked": step.asked,
+            "written_before": step.written_before,
+            "written_after": step.written_after,
+            "added": step.change,
+            "taken": -step.change,
+        }
+        words = {name: largest(values[place], top) for name, values in readings.items()}
+        following = step.ids[place + 1]
+        before = float(step.probability_before[place])
+        after = float(step.probability_after[place])
+        tokens.append(
+            {
+                "token": token_text(lm, token),
+                "next": token_text(lm, following),
+                "probability_before": before,
+                "probability_after": after,
+            }
+            | {
+                name: [{"token": token_text(lm, word), "value": value} for word, value in each]
+                for name, each in words.items()
+            }
+        )
+        shown = [
+            ", ".join(f"{label(word)} {value:+.3g}" for word, value in words[name])
+            for name in ("asked", "written_before", "written_after", "added")
+        ]
+        chances = f"{before:.2%} → {after:.2%}"
+        rows.append((f"{place} {label(token)}", label(following), *shown, chances))
+    names = ("token read", "next", "asked for", "written before", "written after", "added")
+    lines: Lines = [
+        f"what a step on this text writes into the MLP of block {step.block}, in words ({UNIT}); "
+        "and how likely it makes the next token",
+        Table(rows, (*names, "probability")),
+    ]
+    return CommandOutput({"block": step.block, "unit": UNIT, "tokens": tokens}, lines)
 
 
 def _of_logit(of: Attribution | Circuit, label: Callable[[int], str]) -> str:

@@ -6,6 +6,8 @@ import torch
 
 from gptviz.interp.explaining.attribution import Attribution
 from gptviz.interp.explaining.attribution import attribute as compute_attribution
+from gptviz.interp.explaining.backward_lens import BackwardLens
+from gptviz.interp.explaining.backward_lens import backward_lens as compute_backward_lens
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.interp.explaining.circuit import circuit as compute_circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
@@ -56,8 +58,28 @@ def learning_step(
         at: the place of the weight there; the one with the steepest slope unless given.
         last: guess no more than this many tokens, and read none before those.
     """
+    return compute_learning_step(lm.model, _read_to_learn(lm, prompt, last), part, at)
+
+
+@check_settings
+def backward_lens(
+    lm: LoadedModel, prompt: str, block: int | None = None, *, last: Count | None = None
+) -> BackwardLens:
+    """What the first step of training on only this prompt writes into the MLP of a block, read as
+    words: see `gptviz.interp.explaining.backward_lens`.
+
+    Args:
+        prompt: as of `learning_step`.
+        block: counted from 0; the last one unless given.
+        last: as of `learning_step`.
+    """
+    return compute_backward_lens(lm.model, _read_to_learn(lm, prompt, last), block)
+
+
+def _read_to_learn(lm: LoadedModel, prompt: str, last: int | None) -> list[int]:
     guesses = min(lm.model.config.context_length, last or lm.model.config.context_length)
-    return compute_learning_step(lm.model, lm.encode(prompt)[-guesses - 1 :].tolist(), part, at)
+    ids: list[int] = lm.encode(prompt)[-guesses - 1 :].tolist()
+    return ids
 
 
 @check_settings
