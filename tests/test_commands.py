@@ -127,7 +127,34 @@ def of_circuit(lm: LanguageModel) -> dict[str, Any]:
         "check": {
             name: getattr(kept, name) for name in ("whole", "kept", "without", "probability")
         },
+        "kept": kept.share,
+        "random": vars(kept.random),
     }
+
+
+def of_gradient(lm: LanguageModel) -> dict[str, Any]:
+    found = lm.backward_lens("a cab", 0)
+    label = lm.tokenizer.piece
+
+    def words(values: Any) -> list[list[dict[str, Any]]]:
+        return [
+            [{"token": label(i), "value": row[i]} for i in np.argsort(-row, kind="stable")[:2]]
+            for row in values
+        ]
+
+    rows = {
+        "token": list("a ca"),
+        "next": list(" cab"),
+        "probability_before": found.probability_before,
+        "probability_after": found.probability_after,
+        "asked": words(found.asked),
+        "written_before": words(found.written_before),
+        "written_after": words(found.written_after),
+        "added": words(found.change),
+        "taken": words(-found.change),
+    }
+    tokens = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    return {"block": 0, "tokens": tokens}
 
 
 def of_patches(
@@ -245,6 +272,11 @@ ASKED = [
         f"{CIRCUIT} --against b --reference 'a bag'",
         lambda lm: {"against": "b", "position": 2},
         "of g minus that of b",
+    ),
+    Asked(
+        "gradient mine --prompt 'a cab' --block 0 --top 2",
+        of_gradient,
+        "writes into the MLP of block 0, in words",
     ),
     Asked(f"{PATCH} 'a cad' {ANSWERS} --what attention.z", of_patches),
     Asked(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from .common import UsageError, pick_values
+from gptviz.settings.fields import check_number, whole_number
+
+from .common import UsageError, pick_values, token_text
 from .options import command
 from .pairs import Pairs
 from .printing import CommandOutput, Lines, Table
@@ -86,6 +88,7 @@ def circuit(
     share: float = 0.8,
     nodes: Literal["parts", "features"] = "parts",
     reference: str | None = None,
+    check: bool = False,
 ) -> CommandOutput:
     """The parts that contribute most to a guess, as a graph, and what is left without all others.
 
@@ -96,6 +99,7 @@ def circuit(
         nodes: with features, each MLP is drawn as the features of its transcoder, with what they
             speak for, and an error: what the transcoder misses.
         reference: the text that means are taken over for the check; default: the prompt.
+        check: print what is left without all others, and nothing else.
     """
     graph = lm.circuit(prompt, token, position, against, share, nodes=nodes)
     checked = lm.check_circuit(graph, reference)
@@ -129,6 +133,8 @@ def circuit(
         "nodes": listed,
         "edges": edges,
         "check": pick_values(checked, "whole", "kept", "without", "probability"),
+        "kept": checked.share,
+        "random": pick_values(checked.random, "median", "low", "high"),
     }
     rows = [
         (f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}")
@@ -150,9 +156,9 @@ def circuit(
         limit = ""
     else:
         limit = ": a larger share needs a graph too large to read"
-    lines: Lines = [
-        f"{_of_logit(graph, lm.tokenizer.label)} after position {graph.position} is "
-        f"{graph.total:.4f}",
+    of = f"{_of_logit(graph, lm.tokenizer.label)} after position {graph.position}"
+    found: Lines = [
+        f"{of} is {graph.total:.4f}",
         "what each part (name@position) adds to what a later one reads, beyond its mean over this "
         "text:",
         Table(rows),
@@ -160,10 +166,17 @@ def circuit(
         f"{len(listed)} nodes, {len(edges)} edges, which trace {graph.share:.1%} back to "
         f"tokens{limit}",
         *missed,
+    ]
+    random = checked.random
+    left: Lines = [
         f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; "
         "with all parts at their means "
         f"{checked.without:.4f}",
+        f"so the {len(edges)} edges keep {checked.share:.1%} of {of}; as many random edges keep "
+        f"{random.median:.1%} (median of {len(checked.kept_at_random)} draws, from {random.low:.1%} "
+        f"to {random.high:.1%})",
     ]
+    lines = left if check else found + left
     return CommandOutput(content, lines)
 
 
@@ -172,6 +185,63 @@ def _speaks_for(lm: LanguageModel, node: Node) -> dict[str, list[str]]:
     if node.unit is None or node.unit.part != "dictionary":
         return {}
     return {"speaks_for": list(lm.promoted(node.unit.name, SPEAKS).axes[0].labels[:SPEAKS])}
+
+
+@command(135)
+def gradient(
+    lm: LanguageModel, prompt: str, block: int | None = None, top: int = 3
+) -> CommandOutput:
+    """What one step of training on a prompt writes into the MLP of a block, read as words.
+
+    Args:
+        prompt: what the step learns from.
+        block: whose MLP, counted from 0; default: the last.
+        top: how many words of each reading.
+    """
+    from gptviz.interp.explaining.backward_lens import UNIT, largest
+
+    step = lm.backward_lens(prompt, block)
+    check_number(whole_number(1, lm.tokenizer.vocab_size), "--top", top)
+    label = lm.tokenizer.label
+    tokens = list[dict[str, Any]]()
+    rows = list[tuple[str, ...]]()
+    for place, token in enumerate(step.ids[:-1]):
+        readings = {
+            "asked": step.asked,
+            "written_before": step.written_before,
+            "written_after": step.written_after,
+            "added": step.change,
+            "taken": -step.change,
+        }
+        words = {name: largest(values[place], top) for name, values in readings.items()}
+        following = step.ids[place + 1]
+        before = float(step.probability_before[place])
+        after = float(step.probability_after[place])
+        tokens.append(
+            {
+                "token": token_text(lm, token),
+                "next": token_text(lm, following),
+                "probability_before": before,
+                "probability_after": after,
+            }
+            | {
+                name: [{"token": token_text(lm, word), "value": value} for word, value in each]
+                for name, each in words.items()
+            }
+        )
+        shown = [
+            ", ".join(f"{label(word)} {value:+.3g}" for word, value in words[name])
+            for name in ("asked", "written_before", "written_after", "added")
+        ]
+        chances = f"{before:.2%} → {after:.2%}"
+        rows.append((f"{place} {label(token)}", label(following), *shown, chances))
+    names = ("token read", "next", "asked for", "written before", "written after", "added")
+    lines: Lines = [
+        f"what a step on this text writes into the MLP of block {step.block}, in words ({UNIT}); "
+        "and how likely it makes the next token",
+        Table(rows, (*names, "probability")),
+    ]
+    return CommandOutput({"block": step.block, "unit": UNIT, "tokens": tokens}, lines)
 
 
 def _of_logit(of: Attribution | Circuit, label: Callable[[int], str]) -> str:

@@ -30,6 +30,7 @@ def import_(
     name: Name | None = None,
     map: Path | None = None,
     draft: Path | None = None,
+    revisions: Annotated[str, described("NAME,NAME,…")] | None = None,
     set_: Sequence[Annotated[str, described("FIELD=VALUE")]] = (),
     options: Namespace,
 ) -> CommandOutput | None:
@@ -47,6 +48,8 @@ def import_(
         map: a JSON file that says which tensor is which (see docs/models.md); without it, a first
             draft of one is printed.
         draft: write that draft into a file instead.
+        revisions: of a model on the hub: versions of it that become the snapshots of one model, such
+            as step0,step1000,step143000; "all" for all that it has.
         set_: what the tensors do not tell, such as n_head=6; 'train --help' lists all fields.
     """
     from gptviz.machine.memory import in_bytes
@@ -64,6 +67,9 @@ def import_(
     if draft:
         _write_draft(source, draft, additions)
         return None
+    source = source.removeprefix("hub:")
+    if revisions is not None:
+        return _import_revisions(source, revisions, name)
     told = [
         *(["--base", base] if base else []),
         *(["--map", str(map)] if map else []),
@@ -114,6 +120,46 @@ def import_(
             f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights "
             f"{where}",
             *made.notes,
+        ],
+    )
+
+
+def _import_revisions(source: str, named: str, name: str | None) -> CommandOutput:
+    """Fetch revisions of a model on the hub as snapshots of one model."""
+    from gptviz.runs import checkpoints, imports
+    from gptviz.runs import revisions as of_hub
+
+    if not imports.could_be_on_hub(source):
+        raise UsageError(f"--revisions are of a model on the hub, and {source} is none")
+    told = ["gptviz", "import", source, "--revisions", named]
+    try:
+        with imports.bar(source):
+            made = of_hub.import_revisions(
+                source,
+                of_hub.split_names(named) if named != "all" else of_hub.every_name(source),
+                name,
+                command=shlex.join(told),
+                offered=lambda found: print(
+                    f"{source}: {found.said}; Ctrl-C stops", file=sys.stderr
+                ),
+            )
+    except KeyboardInterrupt:
+        print(
+            "gptviz: stopped; revisions that have arrived are snapshots, and the next time goes on "
+            "with the others",
+            file=sys.stderr,
+        )
+        raise
+    steps = list(checkpoints.snapshots(made.folder))
+    names = checkpoints.read_card(made.folder).revisions or {}
+    row = {"name": made.folder.name, **pick_values(made, "family", "parameters")}
+    row |= {"steps": steps, "revisions": [names.get(str(step)) for step in steps]}
+    return CommandOutput(
+        row,
+        [
+            f"{made.folder.name}: {made.family}, {made.parameters:,} parameters, with "
+            f"{len(steps)} snapshots, from {row['revisions'][0]} to {row['revisions'][-1]}; they "
+            f"are in {made.folder}"
         ],
     )
 

@@ -9,6 +9,8 @@ import torch
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.explaining.attribution import Attribution
 from gptviz.interp.explaining.attribution import attribute as compute_attribution
+from gptviz.interp.explaining.backward_lens import BackwardLens
+from gptviz.interp.explaining.backward_lens import backward_lens as compute_backward_lens
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.interp.explaining.circuit import circuit as compute_circuit
 from gptviz.interp.explaining.circuit_check import Checked, check
@@ -60,8 +62,28 @@ def learning_step(
         at: the place of the weight there; the one with the steepest slope unless given.
         last: guess no more than this many tokens, and read none before those.
     """
+    return compute_learning_step(lm.model, _read_to_learn(lm, prompt, last), part, at)
+
+
+@check_settings
+def backward_lens(
+    lm: LoadedModel, prompt: str, block: int | None = None, *, last: Count | None = None
+) -> BackwardLens:
+    """What the first step of training on only this prompt writes into the MLP of a block, read as
+    words: see `gptviz.interp.explaining.backward_lens`.
+
+    Args:
+        prompt: as of `learning_step`.
+        block: counted from 0; the last one unless given.
+        last: as of `learning_step`.
+    """
+    return compute_backward_lens(lm.model, _read_to_learn(lm, prompt, last), block)
+
+
+def _read_to_learn(lm: LoadedModel, prompt: str, last: int | None) -> list[int]:
     guesses = min(lm.model.config.context_length, last or lm.model.config.context_length)
-    return compute_learning_step(lm.model, lm.encode(prompt)[-guesses - 1 :].tolist(), part, at)
+    ids: list[int] = lm.encode(prompt)[-guesses - 1 :].tolist()
+    return ids
 
 
 @check_settings
@@ -134,7 +156,8 @@ def _some_transcoders(lm: LoadedModel) -> list[Dictionary]:
 @check_settings
 def check_circuit(lm: LoadedModel, circuit: Circuit, text: str | None = None) -> Checked:
     """The share of the answer that is left with everything outside a circuit at its mean over all
-    positions of a text, by default the circuit's own: see `gptviz.interp.explaining.circuit_check`.
+    positions of a text, by default the circuit's own; and what as many random edges leave of it:
+    see `gptviz.interp.explaining.circuit_check`.
     """
     if text is None:
         ids = torch.tensor(circuit.ids, device=lm.device)

@@ -86,6 +86,7 @@ class LanguageModel(LoadedModel):
     # Why it guesses what it guesses.
     attribute = explaining.attribute
     learning_step = explaining.learning_step
+    backward_lens = explaining.backward_lens
     circuit = explaining.circuit
     check_circuit = explaining.check_circuit
     weight_tasks = weight_circuits.weight_tasks

@@ -163,17 +163,19 @@ def with_weights(
             f"{MISMATCHED}"
         )
     require_room(source, config, device, precision)
-    model = place(lay_out(config), _check_tensors(source, config, expected), device, precision)
+    model = place(lay_out(config), checked_tensors(source, config), device, precision)
     memory.release_memory()  # of tensors that were read
     return model
 
 
-def _check_tensors(
-    source: ModelSource, config: Config, expected: Mapping[str, tuple[int, ...]]
-) -> Iterator[tuple[str, Tensor]]:
-    """The parameters of a source, each with the shape that is expected and finite numbers; none is
-    missing or left over.
+def checked_tensors(source: ModelSource, config: Config) -> Iterator[tuple[str, Tensor]]:
+    """The parameters of a source, each with the shape that the config asks for and finite numbers,
+    in the type that it is stored in; none is missing or left over.
+
+    Raises:
+        ImportRefusedError: as in `with_weights`, but for the memory.
     """
+    expected = parameter_shapes(config)
     missing = set(expected)
     for name, tensor in _parameters(source, config):
         if expected.get(name) != tuple(tensor.shape):

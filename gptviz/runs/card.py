@@ -132,6 +132,12 @@ def _object(value: object) -> Mapping[str, Any] | None:
     return None
 
 
+def _names(value: object) -> Mapping[str, str] | None:
+    if isinstance(value, dict):
+        return {key: name for key, name in value.items() if isinstance(name, str)}
+    return None
+
+
 def _settings(value: object) -> Mapping[str, Any] | None:
     """A table of settings: those that are a word, true, false, null or a finite number, or None if
     it is no table.
@@ -257,6 +263,8 @@ class Card:
     imported_from: str | None = _read_field(
         _text
     )  #: where it came from: its name on the hub, or a path
+    #: of a model whose snapshots are revisions on the hub, their names by step
+    revisions: Mapping[str, str] | None = _read_field(_names)
     licence: str | None = _read_field(_text)  #: its licence, as its files or the hub name it
     #: facts that a reader should know, of an imported model or of what a run cannot read, in
     #: sentences

@@ -5,7 +5,7 @@ thread of the server.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -16,6 +16,7 @@ from gptviz.pretrained.places import hub
 
 from .checkpoints import CheckpointError, check_writable
 from .imports import Imported, import_model
+from .revisions import import_revisions
 
 
 class ImportJob(Job[Imported]):
@@ -24,19 +25,34 @@ class ImportJob(Job[Imported]):
     """
 
     def __init__(
-        self, given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None
+        self,
+        given: str,
+        suggested: str | None = None,
+        additions: Mapping[str, Any] | None = None,
+        revisions: Sequence[str] = (),
     ) -> None:
         self.given = given  #: the model, as `import_model` takes it
+        self.revisions = tuple(revisions)  #: those of it that become its snapshots, if any do
         # a path by its end
         title = suggested or (given if hub.is_name(given) else Path(given).name)
         if additions:
             command = None
         else:
             command = f"gptviz import {shlex.quote(given)}"
-        super().__init__(
-            title,
-            partial(import_model, given, additions=additions, suggested=suggested, command=command),
-        )
+        if self.revisions:
+            ends = f" --revisions {shlex.quote(','.join(revisions))}"
+            compute = partial(
+                import_revisions,
+                given,
+                self.revisions,
+                suggested=suggested,
+                command=f"{command}{ends}",
+            )
+        else:
+            compute = partial(
+                import_model, given, additions=additions, suggested=suggested, command=command
+            )
+        super().__init__(title, compute)
 
 
 _lock = RLock()
@@ -44,10 +60,13 @@ _current: ImportJob | None = None
 
 
 def begin(
-    given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None
+    given: str,
+    suggested: str | None = None,
+    additions: Mapping[str, Any] | None = None,
+    revisions: Sequence[str] = (),
 ) -> ImportJob:
-    """Begin to import a model, with these arguments of `import_model`; refused while another import
-    goes on.
+    """Begin to import a model, with these arguments of `import_model`, or its `revisions` as
+    snapshots of one model; refused while another import goes on.
     """
     global _current
     check_writable(f"{given[:80]} is not opened")
@@ -56,7 +75,7 @@ def begin(
             raise CheckpointError(
                 f"{_current.title} is being opened: wait until it is there, or stop it first"
             )
-        _current = ImportJob(given, suggested, additions)
+        _current = ImportJob(given, suggested, additions, revisions)
         return _current
 
 

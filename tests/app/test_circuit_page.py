@@ -119,6 +119,8 @@ def test_a_small_model_is_checked_at_once_and_a_large_one_when_it_is_asked_for(
         (said,) = (one.value for one in visit.markdown if "Checked:" in one.value)
         assert f"**{brief(kept.kept)}** instead of {brief(kept.whole)}" in said
         assert f"keeps **{100 * kept.share:.3g} %** of the answer".replace("-", "−") in said
+        beside = f"random lines instead keep **{100 * kept.random.median:.3g} %**"
+        assert beside.replace("-", "−") in said
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import power
+from gptviz.figures.kit.format import format_signed, percent, power
 from gptviz.interp.explaining.learning_step import POINTS
 from gptviz.interp.reading import gradients
 from gptviz.interp.reading.gradients import compare_untrained
@@ -204,3 +204,32 @@ def test_of_an_adapter_its_own_factors_take_the_step() -> None:
     assert "the weight goes from" in says(at)
     assert not at.warning
     assert step(model="finetune-lora", prompt="KING", part="embed.weight").warning
+
+
+def test_what_the_step_writes_into_an_mlp_is_read_as_words() -> None:
+    at = step(model="jobs-90")
+    at.button(key="try The nurse … he").click().run()
+    assert at.query_params["prompt"] == "the nurse said that he"
+    lm = gptviz.load("jobs-90")
+    found = lm.backward_lens("the nurse said that he", 0)  # type: ignore[attr-defined]
+    added = format_signed(found.change[-1, lm.token("he")])
+    chances = [percent(each[-1]) for each in (found.probability_before, found.probability_after)]
+    assert f"At “that” the step lets the MLP of block 0 write more of “he” ({added})" in says(at)
+    assert f"with this alone “he” goes from {chances[0]} to {chances[1]}" in says(at)
+    drawn = charts(at)[-1]["data"][0]
+    np.testing.assert_allclose(
+        numbers(drawn["z"]), found.changed_words(lm.tokenizer.label).values, atol=1e-6
+    )
+    table = at.dataframe[0].value
+    assert list(table["Token read"]) == ["the", "nurse", "said", "that"]
+    assert table["Asked for"].iloc[-1].startswith("he +")
+    code = next(one.value for one in at.code if "backward_lens" in one.value)
+    lines = dict[str, Any]()
+    exec(code, lines)
+    np.testing.assert_array_equal(lines["written"].change, found.change)
+
+
+def test_a_model_without_mlps_has_no_words_of_a_step() -> None:
+    at = step(model="induction", prompt="7 3 9 7 3")
+    assert "in words" not in says(at)
+    assert "backward_lens" not in "".join(one.value for one in at.code)

@@ -361,3 +361,61 @@ def test_a_read_only_server_looks_at_nothing_that_a_visitor_names(
         checkpoints.CheckpointError, match="this server shows models and keeps nothing"
     ):
         import_job.begin(str(folder))
+
+
+def test_revisions_on_the_hub_become_snapshots_that_the_slider_of_every_page_steps_through(
+    server: FakeHub, user: Path
+) -> None:
+    for step in (0, 8, 64, 512, 1000, 2000):
+        torch.manual_seed(step)
+        server.add_revision("someone/tiny", f"step{step}", made(user / f"step{step}"))
+    at = opened(PAGE)
+    at.text_input(key="source").set_value("someone/tiny").run()
+    assert not [path for _, path, _ in server.asked if path.endswith("/refs")]
+    at = press(at, "Ask for its revisions")
+    assert "The hub has 6: step0, step8, step64, step512, step1000, step2000." in says(at)
+    typed = next(one for one in at.text_area if one.label == "Revisions")
+    assert typed.value == "step0, step8, step64, step512, step1000, step2000"
+    assert "6 revisions: " in says(at)
+    at = typed.set_value("step0, step9").run()
+    assert "revision step9 of someone/tiny: the hub has no version" in says(at)
+    typed = next(one for one in at.text_area if one.label == "Revisions")
+    at = typed.set_value("step1000, step0, step64").run()
+    assert "3 revisions: " in says(at)
+    assert not list((user / "hub").rglob("*.safetensors")), "sizes are said beforehand"
+    at = finished(press(at, "Fetch as snapshots"))
+    assert "tiny is open" in says(at)
+    card = checkpoints.read_card(checkpoints.find("tiny"))
+    assert card.command == "gptviz import someone/tiny --revisions step1000,step0,step64"
+    first = opened("pages/next_token.py", model="tiny", prompt="1 2 3", step="0")
+    assert not first.exception
+    assert "Revision step0" in says(first)
+    for path in ("attention", "lens", "heads", "circuit", "over_training"):
+        at = opened(f"pages/{path}.py", model="tiny", prompt="1 2 3", step="64")
+        assert not at.exception, path
+        assert "Revision step64" in says(at), path
+
+
+def test_fetching_revisions_can_be_stopped_and_what_has_arrived_stays(
+    server: FakeHub, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "CHUNK", 1_000)
+    for step in (0, 8):
+        server.add_revision("someone/tiny", f"step{step}", made(user / f"step{step}"))
+    report = progress.report
+
+    def slowly(done: int, of: int, step: str = "", **more: str) -> None:
+        report(done, of, step, **more)
+        now = import_job.current_import()
+        if now is not None and now.progress.doing == "revision step0" and done >= 9_000:
+            wait_until(lambda: now.is_stopping)
+
+    monkeypatch.setattr(progress, "report", slowly)
+    import_job.begin("someone/tiny", revisions=["step0", "step8"])
+    wait_until(lambda: import_job.current_import().progress.doing == "revision step0")  # type: ignore[union-attr]
+    at = opened(PAGE)
+    far = at.get("progress")[0].proto.text.replace("\\", "")
+    assert "Fetching someone/tiny, revision step0: " in far
+    at = finished(press(at, "Stop"))
+    assert "Revisions that have arrived are snapshots of the model" in says(at)
+    assert list(checkpoints.snapshots(checkpoints.find("tiny"))) == [8]

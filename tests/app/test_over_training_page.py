@@ -20,6 +20,7 @@ from gptviz.data.seq2seq import PairSource
 from gptviz.data.text import TaskSource
 from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edit import Inputs
+from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.over_training.measures import (
     MEASURES,
     MeasureInput,
@@ -157,6 +158,11 @@ def probability(subject: Subject, read: PromptRead, token: int) -> float:
     )
 
 
+def shares(checked: Checked) -> list[float]:
+    """What a circuit keeps, and what random edges keep."""
+    return [checked.share, checked.random.median]
+
+
 def lengths_of_last(model: Transformer, read: PromptRead) -> list[float]:
     """How long the vector of the last token is after each layer."""
     return stream.stream(model, read.ids, read.source).states[:, -1].norm(dim=-1).tolist()
@@ -183,11 +189,11 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
             part.value
             for part in AttributionSetting(subject, read, place, token, against).attribution().parts
         ],
-        "circuit.share": lambda: [
+        "circuit.share": lambda: shares(
             circuit.check_answer(
                 circuit.ask_circuit(subject, circuit.CircuitChoice(last, token, against, 0.8))
-            ).share
-        ],
+            )
+        ),
         "probability": lambda: [probability(subject, read, token)],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
         "stream.length": lambda: (

@@ -28,6 +28,7 @@ class FakeHub:
 
     Attributes:
         repositories: the files of each model, by name.
+        revisions: by model the files of its other versions, by the name of the version.
         refused: the models that are answered with a status and an error code instead.
         licences: by model, like the families that its page names.
         cut: how many more bytes of weights are sent before the connection breaks; None for all of
@@ -36,6 +37,7 @@ class FakeHub:
     """
 
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    revisions: dict[str, dict[str, dict[str, bytes]]] = field(default_factory=dict)
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     licences: dict[str, str] = field(default_factory=dict)
     families: dict[str, str] = field(default_factory=dict)
@@ -49,6 +51,21 @@ class FakeHub:
             path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()
         }
         self.licences[name], self.families[name] = licence, family
+
+    def add_revision(self, name: str, revision: str, folder: Path) -> None:
+        """Offer the files of a folder as a version of a model."""
+        files = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        self.revisions.setdefault(name, {})[revision] = files
+
+    def version(self, name: str, revision: str) -> tuple[str, dict[str, bytes]] | None:
+        """The commit and the files of a version, by its name or its commit."""
+        if revision in ("", "main", COMMIT):
+            return COMMIT, self.repositories[name]
+        for each, files in self.revisions.get(name, {}).items():
+            commit = hashlib.sha1(each.encode()).hexdigest()
+            if revision in (each, commit):
+                return commit, files
+        return None
 
     def files_sent(self) -> list[str]:
         """The names of the files whose content was asked for, without config.json, which is looked
@@ -91,6 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
             .lstrip("/")
             .partition("/resolve/")[0]
             .partition("/revision/")[0]
+            .removesuffix("/refs")
         )
         if name in self.hub.refused or name not in self.hub.repositories:
             status, code = self.hub.refused.get(name, (401, "RepoNotFound"))
@@ -98,19 +116,33 @@ class _Handler(BaseHTTPRequestHandler):
             if code != "GatedRepo" or is_of_file:
                 self._send(status, b"{}", {"X-Error-Code": code})
                 return
-        if path.startswith("/api/"):
-            self._send(200, json.dumps(self._about(name)).encode())
+        if path == f"/api/models/{name}/refs":
+            branches = [
+                {"name": each, "ref": f"refs/heads/{each}", "targetCommit": COMMIT}
+                for each in ("main", *self.hub.revisions.get(name, {}))
+            ]
+            self._send(200, json.dumps({"branches": branches, "converts": [], "tags": []}).encode())
             return
-        file = path.partition("/resolve/")[2].partition("/")[2]
-        content = self.hub.repositories[name].get(file)
+        if path.startswith("/api/"):
+            found = self.hub.version(name, path.partition("/revision/")[2])
+            if found is None:
+                self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
+                return
+            self._send(200, json.dumps(self._about(name, *found)).encode())
+            return
+        revision, _, file = path.partition("/resolve/")[2].partition("/")
+        found = self.hub.version(name, revision)
+        content = None if found is None else found[1].get(file)
         if content is None:
             self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
             return
         self._file(content)
 
-    def _about(self, name: str) -> dict[str, Any]:
+    def _about(
+        self, name: str, commit: str = COMMIT, files: dict[str, bytes] | None = None
+    ) -> dict[str, Any]:
         siblings: list[dict[str, Any]] = []
-        for file, content in self.hub.repositories[name].items():
+        for file, content in (files or self.hub.repositories[name]).items():
             row: dict[str, Any] = {"rfilename": file, "size": len(content), "blobId": "0" * 40}
             if len(content) > LARGE:
                 row["lfs"] = {"sha256": key_of(content), "size": len(content), "pointerSize": 130}
@@ -125,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {
             "id": name,
             "modelId": name,
-            "sha": COMMIT,
+            "sha": commit,
             "siblings": siblings,
             "tags": tags,
             "private": False,

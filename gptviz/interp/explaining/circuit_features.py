@@ -102,6 +102,26 @@ class FrozenFeatures(Frozen):
         return [self._read_linear("mlp", layer, here, read, gain * active, constant)]
 
 
+def active_units(
+    model: Transformer, transcoders: Sequence[Dictionary], ids: Tensor
+) -> dict[str, list[Unit]]:
+    """By the name of an MLP what stands for it over the text `ids` [T]: the features that are
+    active at some position, and the error.
+    """
+    if not transcoders:
+        return {}
+    read = run(model, ids[None], [one.tap for one in transcoders], logits_at=slice(-1, None))
+    units = dict[str, list[Unit]]()
+    for one in transcoders:
+        is_active = (one.to(ids.device).encode(read[one.tap][0]) > 0).any(0)
+        active = is_active.nonzero()[:, 0].tolist()
+        units[f"blocks.{one.block}.mlp"] = [
+            *(Unit("dictionary", index=feature, called=one.name) for feature in active),
+            Unit("missed", called=one.name),
+        ]
+    return units
+
+
 def features_outside(
     model: Transformer,
     transcoders: Sequence[Dictionary],

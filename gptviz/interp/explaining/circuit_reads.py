@@ -232,19 +232,6 @@ class Frozen:
         usual = self._usual.get(f"{layer}.out" if "." in layer else name, 0.0)
         return inner_products(stream.written[layer] - usual, direction)[:, None]
 
-    def _visible_positions(self, block: int, position: int) -> Tensor:
-        """The positions that a query may read in a block: [N]."""
-        model = self.model
-        length = len(self.ids)
-        blocked = model.masks[model.mask_of[block]](
-            self.ids[None], slice(0, length), model.config.padding
-        )
-        everything = torch.arange(length, device=self.ids.device)
-        if blocked is None:
-            return everything
-        rows = blocked.reshape(-1, length)  # [T, T], or [1, T] where all queries see the same
-        return everything[~rows[position if len(rows) > 1 else 0]]
-
     def _head_reads(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
         layer = reader.layer
         head = reader.index
@@ -257,7 +244,7 @@ class Frozen:
         n_kv_head = k.shape[1]
         size = q.shape[2]
         served = head // (n_head // n_kv_head)  # the key head that serves it
-        seen = self._visible_positions(reader.block, position)
+        seen = visible_positions(self.model, self.ids, reader.block, position)
         at = slice(int(seen[0]), int(seen[-1]) + 1)
         here = slice(position, position + 1)
         read = seen - at.start  # their places among the positions `at`
@@ -312,6 +299,18 @@ class Frozen:
             self._read_affine("key", layer, at, key, of_keys, chosen, beside_keys),
             self._read_affine("query", layer, here, query, of_query, chosen, beside_query),
         ]
+
+
+def visible_positions(model: Transformer, ids: Tensor, block: int, position: int) -> Tensor:
+    """The positions of the text `ids` [T] that a query may read in a block: [N]."""
+    length = len(ids)
+    mask = model.masks[model.mask_of[block]]
+    blocked = mask(ids[None], slice(0, length), model.config.padding)
+    everything = torch.arange(length, device=ids.device)
+    if blocked is None:
+        return everything
+    rows = blocked.reshape(-1, length)  # [T, T], or [1, T] where all queries see the same
+    return everything[~rows[position if len(rows) > 1 else 0]]
 
 
 def _has_heads(layer: str) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -127,7 +127,7 @@ def learning_step(
     recipe = recipe or Recipe(steps=1)
     _check(model, ids, part, at)
     text, _ = one_row(model, ids)
-    exact = _copy(model).double().requires_grad_(True)
+    exact = copy_for_training(model).double().requires_grad_(True)
     places = [f"blocks.{index}.resid_pre" for index in range(len(exact.blocks))]
     record = Record([*places, f"blocks.{len(places) - 1}.resid_post"] if places else ["embed"])
     logits = exact(text[:, :-1], tap=record)[0]  # [T, vocab_size]
@@ -156,13 +156,19 @@ def learning_step(
         reaching=torch.stack([stream[0].norm(dim=-1) for stream in streams]).cpu().numpy(),
         pulls=torch.tensor(pulls, dtype=torch.float64).numpy(),
         slope=slopes[at].item(),
+        before=tensor[at].item(),
         weights=weights.cpu().numpy(),
         curve=curve.cpu().numpy(),
         **_step(model, text, part, at, recipe),
     )
 
 
-def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...] | None) -> None:
+def refuse_no_text(model: Transformer, ids: Sequence[int]) -> None:
+    """Refuse a model or a text that a step of learning is not computed for.
+
+    Raises:
+        ValueError: the model is no decoder or too large, or the text too short.
+    """
     if model.config.kind != "decoder":
         raise ValueError("a step of learning is shown only of decoders")
     number = sum(parameter.numel() for parameter in model.parameters())
@@ -173,6 +179,10 @@ def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...
         )
     if len(ids) < 2:
         raise ValueError("there is nothing to guess: give a text of at least two tokens")
+
+
+def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...] | None) -> None:
+    refuse_no_text(model, ids)
     shapes = parts_of(model)
     if part not in shapes:
         raise ValueError(
@@ -186,8 +196,8 @@ def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...
         raise ValueError(f"{part} has no weight at {at}; its shape is {shape}")
 
 
-def _copy(model: Transformer) -> Transformer:
-    """The model as training has it, with weights of its own in float32, whatever they are kept in;
+def copy_for_training(model: Transformer) -> Transformer:
+    """A copy of the model as training has it, with weights of its own in float32, whatever they are kept in;
     whose gradients are computed, and without dropout.
     """
     fresh = {
@@ -222,35 +232,50 @@ def _curve(
     return values, torch.stack(losses)
 
 
-def _step(
-    model: Transformer, text: Tensor, part: str, at: tuple[int, ...], recipe: Recipe
-) -> dict[str, Any]:
-    """The optimiser's step, in the numbers and in the order of the trainer."""
-    trained = _copy(model)
-    tensor = trained.get_parameter(part)
-    before = tensor[at].item()
+class StepTaken(NamedTuple):
+    """A copy of a model after a step, and how it came there."""
+
+    model: Transformer
+    optimisers: list[torch.optim.Optimizer]
+    loss: float  #: before the step
+    norm: float  #: the length of the derivative by all weights together
+
+
+def take_step(model: Transformer, text: Tensor, recipe: Recipe) -> StepTaken:
+    """The optimiser's step on one text [1, T + 1], in the numbers and in the order of the trainer,
+    in a copy of the model in float32.
+    """
+    trained = copy_for_training(model)
     steps = optimisers(trained, recipe)
     loss = _loss(trained, text)
     loss.backward()
     norm = clip(list(trained.parameters()), recipe.clip)
     for optimiser in steps:
         optimiser.step()
+    return StepTaken(trained, steps, loss.item(), norm)
+
+
+def _step(
+    model: Transformer, text: Tensor, part: str, at: tuple[int, ...], recipe: Recipe
+) -> dict[str, Any]:
+    """The optimiser's step as one weight sees it."""
+    taken = take_step(model, text, recipe)
+    tensor = taken.model.get_parameter(part)
     mean = root = None
     state: dict[str, Tensor] = next(
-        (each.state[tensor] for each in steps if tensor in each.state), {}
+        (each.state[tensor] for each in taken.optimisers if tensor in each.state), {}
     )
     if "exp_avg" in state:
         mean = state["exp_avg"][at].item() / (1 - recipe.beta1)
         root = (state["exp_avg_sq"][at].item() / (1 - recipe.beta2)) ** 0.5
     return {
-        "norm": norm,
+        "norm": taken.norm,
         "clipped": recipe.clip,
         "mean": mean,
         "root": root,
-        "before": before,
         "after": tensor[at].item(),
-        "loss_before": loss.item(),
-        "loss_after": _loss(trained, text).item(),
+        "loss_before": taken.loss,
+        "loss_after": _loss(taken.model, text).item(),
     }
 
 

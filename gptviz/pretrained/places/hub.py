@@ -83,6 +83,7 @@ class HubModel:
     files: tuple[HubFile, ...]  #: the files that are needed
     fields: Mapping[str, Any]  #: its `config.json`; empty if it is a GGUF file
     licence: str | None  #: its licence, if its page names it
+    revision: str | None = None  #: the name of that version, if it was asked for by one
 
     @property
     def size(self) -> int:
@@ -163,13 +164,15 @@ def fetch_model(text: str, accept: Callable[[HubModel], None] | None = None) -> 
     return fetch(offer)
 
 
-def look_up(text: str) -> HubModel:
-    """The files that the hub has of the model of this name. Its weights are not fetched yet."""
+def look_up(text: str, revision: str | None = None) -> HubModel:
+    """The files that the hub has of the model of this name, by default of its main version. Its
+    weights are not fetched yet.
+    """
     from huggingface_hub import HfApi
 
     name, gguf = _check(text)
     with _answers(name):
-        info = HfApi().model_info(name, files_metadata=True, timeout=PATIENCE)
+        info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=PATIENCE)
     all_files = dict[str, HubFile]()
     for file in info.siblings or ():
         sha256 = file.lfs.sha256 if file.lfs is not None else None
@@ -183,7 +186,27 @@ def look_up(text: str) -> HubModel:
         (tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")),
         None,
     )
-    return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, licence)
+    files = tuple(all_files[path] for path in paths)
+    return HubModel(name, commit, files, fields, licence, revision)
+
+
+def revisions(text: str) -> list[str]:
+    """The names of the versions that the hub has of the model of this name, but for the main one:
+    its branches, then its tags, those with numbers in the order of these.
+    """
+    from huggingface_hub import HfApi
+
+    name, _ = _check(text)
+    with _answers(name):
+        refs = HfApi().list_repo_refs(name)
+    every = [ref.name for ref in (*refs.branches, *refs.tags) if ref.name != "main"]
+
+    def by_number(revision: str) -> list[str | int]:
+        return [
+            int(part) if part.isdecimal() else part for part in re.split(r"([0-9]{1,18})", revision)
+        ]
+
+    return sorted(dict.fromkeys(every), key=by_number)
 
 
 def _needed_files(name: str, there: set[str], gguf: str | None) -> list[str]:
@@ -298,6 +321,25 @@ def fetch(offer: HubModel) -> Path:
             f"{offer.name}: {error}, {missing} are missing: open it again to go on from there"
         ) from None
     return next((path for path in paths if path.suffix.lower() == ".gguf"), paths[0].parent)
+
+
+def fetch_into(offer: HubModel, folder: Path) -> None:
+    """Fetch the files of an offer into a folder of their own, outside of the cache; what is there
+    already is not fetched again.
+    """
+    from huggingface_hub import hf_hub_url
+
+    arrived = 0
+    with _answers(offer.name):
+        for file in offer.files:
+            if Path(file.path).name != file.path or "\\" in file.path:
+                raise ImportRefusedError(f"{file.path!r:.80} is no name of a file")
+            with progress.part(arrived, offer.size, file.size, step=BYTE):
+                if not (folder / file.path).exists():
+                    url = hf_hub_url(offer.name, file.path, revision=offer.commit)
+                    to = folder / file.path
+                    download(url, to, file.size, sha256=file.sha256, headers=_headers())
+            arrived += file.size
 
 
 @contextmanager
@@ -415,6 +457,7 @@ def _answers(name: str) -> Iterator[None]:
         LocalEntryNotFoundError,
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
+        RevisionNotFoundError,
     )
 
     try:
@@ -427,6 +470,8 @@ def _answers(name: str) -> Iterator[None]:
         raise ImportRefusedError(
             f"the hub has no model named {name}, or a private one: check the name, set HF_TOKEN"
         ) from None
+    except RevisionNotFoundError:
+        raise ImportRefusedError(f"the hub has no version of {name} of this name") from None
     except HfHubHTTPError as error:
         raise HubUnreachableError(
             f"the hub refuses with status {error.response.status_code}"

@@ -44,6 +44,7 @@ from gptviz.ui.widgets import (
     controls,
     escape_markdown,
     in_quotes,
+    jobs,
     name_place,
     say_answer,
 )
@@ -280,7 +281,7 @@ def check(subject: Subject, asked: AskedAnalysis[Circuit]) -> Checked | None:
     return None
 
 
-@st.cache_resource(max_entries=24, show_spinner="Running the model without all other parts")
+@jobs.resource("Running the model without all other parts", max_entries=24)
 def check_answer(asked: AskedAnalysis[Circuit]) -> Checked:
     """The answer that is left with everything outside the circuit at its mean over the text."""
     return language_model(asked.key).check_circuit(asked.value)
@@ -300,6 +301,17 @@ def disagreement(data: Circuit, result: Checked | None) -> str | None:
         "with everything else at its mean "
         f"{much} {_format_share(result.share)} of the answer is left. What is not in the graph matters "
         "more than its lines say."
+    )
+
+
+def describe_random(data: Circuit, result: Checked) -> str:
+    """A sentence on what as many random edges as the graph has keep of the answer."""
+    random = result.random
+    lines = format_count(len(data.edges), "random line")
+    return (
+        f"{lines} instead keep **{_format_share(random.median)}** (the median of "
+        f"{len(result.kept_at_random)} draws, from {_format_share(random.low)} to "
+        f"{_format_share(random.high)})."
     )
 
 
@@ -339,6 +351,7 @@ def graph(
             "result.edges]",
             "checked = lm.check_circuit(result)",
             "checked.kept, checked.whole, checked.without",
+            "checked.share, checked.random  # what the graph keeps, and as many random edges",
         ),
         opened=st.query_params.get(OPENED, st.query_params.get(LINKED, "")),
         spaced=subject.lm.tokenizer.is_spaced,
@@ -395,7 +408,8 @@ def result_of(
             "means it is "
             f"{brief(result.without)}. "
             + (
-                f"So the graph keeps **{_format_share(result.share)}** of the answer. "
+                f"So the graph keeps **{_format_share(result.share)}** of the answer; "
+                f"{describe_random(data, result)} "
                 if np.isfinite(result.share)
                 else ""
             )

@@ -16,11 +16,14 @@ from gptviz.interp.explaining.learning_step import MOST_PARAMETERS, POINTS, Lear
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import explaining
 from gptviz.model import Transformer, lora, parameter_count
+from gptviz.text.datasets.jobs import Jobs
 from gptviz.train.recipe import Recipe
 from gptviz.ui.records.gradients import STEP
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import Try, controls, show_figure, theme
+
+from . import as_words
 
 MOST_GUESSED = 40  # tokens: each is followed back on its own
 
@@ -84,7 +87,10 @@ def show() -> StepView:
     code = asked.code(
         "result.slope, result.pulls, result.before, result.after, result.loss_after", read
     )
-    return StepView(_tries(subject.lm.model), lambda: step.way_back(labels[:-1]), code)
+    written = as_words.show(subject, MOST_GUESSED)
+    if written is not None:
+        code += f"\nwritten = {written.call}\nwritten.changed_words(lm.tokenizer.label)"
+    return StepView(_tries(subject), lambda: step.way_back(labels[:-1]), code)
 
 
 def _why_not(subject: Subject) -> str | None:
@@ -190,15 +196,23 @@ def _number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}".replace("-", "−")
 
 
-def _tries(model: Transformer) -> list[Try]:
-    if "embed.weight" not in parts_of(model):
-        return []
-    return [
-        Try(
-            "The embedding",
-            "The vector of a token that the text has gets a slope; that of another token has "
-            "none, unless the same matrix also "
-            "guesses tokens.",
-            {"view": STEP, "part": "embed.weight"},
+def _tries(subject: Subject) -> list[Try]:
+    offers = []
+    task = subject.lm.task
+    if isinstance(task, Jobs):
+        first, second = task.pair.split()
+        notice = (
+            f"The data say “{first}” of {task.nurse} in 100 nurses. What does one sentence with "
+            f"“{second}” teach? See which words the step writes into the MLP."
         )
-    ]
+        prompt = f"the nurse said that {second}"
+        offers.append(
+            Try(f"The nurse … {second}", notice, {"view": STEP, "words_of": 0, "prompt": prompt})
+        )
+    if "embed.weight" in parts_of(subject.lm.model):
+        notice = (
+            "The vector of a token that the text has gets a slope; that of another token has none, "
+            "unless the same matrix also guesses tokens."
+        )
+        offers.append(Try("The embedding", notice, {"view": STEP, "part": "embed.weight"}))
+    return offers

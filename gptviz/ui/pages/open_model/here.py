@@ -103,6 +103,12 @@ def progress() -> None:
                     st.caption(escape_markdown(note))
                 with st.container(horizontal=True):
                     links(name)
+            elif now.state == "stopped" and now.revisions:
+                st.info(
+                    f"{escape_markdown(now.title)} was stopped. Revisions that have arrived are "
+                    "snapshots of the model; the next time goes on with the others.",
+                    icon=":material/stop:",
+                )
             elif now.state == "stopped":
                 st.info(
                     f"{escape_markdown(now.title)} was stopped. Nothing was imported; what has arrived is "
@@ -132,7 +138,8 @@ def going_on(now: ImportJob, key: str) -> None:
         st.progress(0.0, f"Opening {name}")
         return
     if far.step == BYTE:
-        st.progress(far.share, f"Fetching {name}: {in_bytes(far.done)} of {in_bytes(far.of)}")
+        what = f", {escape_markdown(far.doing)}" if far.doing else ""
+        st.progress(far.share, f"Fetching {name}{what}: {in_bytes(far.done)} of {in_bytes(far.of)}")
     else:
         st.progress(
             far.share,
@@ -364,13 +371,16 @@ def problem(about: Summary) -> str:
 
 
 def begin(
-    given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None
+    given: str,
+    suggested: str | None = None,
+    additions: Mapping[str, Any] | None = None,
+    revisions: Sequence[str] = (),
 ) -> None:
     """Begin to open a model, with the arguments of `import_job.begin`; its progress is shown at the
     top of the page.
     """
     try:
-        import_job.begin(given, suggested, additions)
+        import_job.begin(given, suggested, additions, revisions)
     except checkpoints.CheckpointError as error:
         st.session_state[_FAILED] = str(error)
     st.rerun()

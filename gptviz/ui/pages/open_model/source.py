@@ -31,6 +31,7 @@ from gptviz.ui.views.open_in import links
 from gptviz.ui.widgets import Try, controls, escape_markdown, press_button
 from gptviz.ui.widgets.tables import show_table
 
+from . import revisions
 from .here import begin, card, line, list_models, models_inside, names_by_place, problem, read_more
 
 CODE = """import gptviz
@@ -229,6 +230,7 @@ def _on_hub(name: str) -> None:
             "asked",
         )
         if whole:
+            revisions.offer(name)
             return
     if st.session_state.get(_ASKED) != name:
         if cached is None:
@@ -271,6 +273,8 @@ def _on_hub(name: str) -> None:
         problem(about),
         label="Fetch and open",
     )
+    if offer.fields:
+        revisions.offer(name)
 
 
 _offer = st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")(hub.look_up)

@@ -18,7 +18,7 @@ from gptviz.model.costs.effort import n_parameters
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
 from gptviz.settings.address_values import one_of
-from gptviz.ui.widgets import addresses, controls
+from gptviz.ui.widgets import addresses, controls, escape_markdown
 from gptviz.ui.widgets.playing import Player
 
 from .models import ModelKey, language_model, model_key
@@ -75,7 +75,9 @@ def scrubber(folder: Path, card: Card, about: Any) -> int | None:
         )
     )
     step, _, how_good = readout(chosen, card).partition(": ")
-    about.caption(step, help=f"{how_good}. {ABOUT}" if how_good else ABOUT, width="content")
+    about.caption(
+        escape_markdown(step), help=f"{how_good}. {ABOUT}" if how_good else ABOUT, width="content"
+    )
     PLAYER.go_on(options, chosen)
     if chosen == LAST:
         return None
@@ -103,6 +105,8 @@ def readout(chosen: str, card: Card) -> str:
     step = card.steps if chosen == LAST else int(chosen)
     if step is None:
         return "As saved last"
+    if card.revisions and (revision := card.revisions.get(str(step))):
+        return f"Revision {revision}"
     measurement = nearest_measurement(card, step)
     if measurement is None:
         return f"Step {step:,}"
