@@ -31,6 +31,7 @@ if doubt is not None:  # in words beside the share, and here, where it takes no 
     rest.caption(":material/rule: **The check disagrees:** see below the graph.")
 choices = saved.choices(subject, chosen)
 graph.result(subject, chosen, circuit)
+graph.say_random(circuit, result)
 graph.graph(subject, chosen, asked, choices)
 if doubt is not None:
     st.warning(doubt, icon=":material/rule:")

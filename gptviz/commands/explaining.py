@@ -173,8 +173,8 @@ def circuit(
         "with all parts at their means "
         f"{checked.without:.4f}",
         f"so the {len(edges)} edges keep {checked.share:.1%} of {of}; as many random edges keep "
-        f"{random.median:.1%} (median of {len(checked.kept_at_random)} draws, from {random.low:.1%} "
-        f"to {random.high:.1%})",
+        f"{random.median:.1%} (median of {len(checked.kept_at_random)} draws, from "
+        f"{random.low:.1%} to {random.high:.1%})",
     ]
     lines = left if check else found + left
     return CommandOutput(content, lines)
@@ -237,8 +237,8 @@ def gradient(
         rows.append((f"{place} {label(token)}", label(following), *shown, chances))
     names = ("token read", "next", "asked for", "written before", "written after", "added")
     lines: Lines = [
-        f"what a step on this text writes into the MLP of block {step.block}, in words ({UNIT}); "
-        "and how likely it makes the next token",
+        f"what a step on this text writes into the MLP of block {step.block}, in words ({UNIT}s, "
+        "but for the size of norms); and how likely it makes the next token",
         Table(rows, (*names, "probability")),
     ]
     return CommandOutput({"block": step.block, "unit": UNIT, "tokens": tokens}, lines)

@@ -48,8 +48,8 @@ def import_(
         map: a JSON file that says which tensor is which (see docs/models.md); without it, a first
             draft of one is printed.
         draft: write that draft into a file instead.
-        revisions: of a model on the hub: versions of it that become the snapshots of one model, such
-            as step0,step1000,step143000; "all" for all that it has.
+        revisions: of a model on the hub: versions of it that become the snapshots of one model,
+            such as step0,step1000,step143000; "all" for all that it has.
         set_: what the tensors do not tell, such as n_head=6; 'train --help' lists all fields.
     """
     from gptviz.machine.memory import in_bytes

@@ -1,5 +1,5 @@
-"""Public checkpoints of a training: revisions of a repository on the hub become the snapshots of one
-model here, so that the slider of every page steps through them.
+"""Public checkpoints of a training: revisions of a repository on the hub become the snapshots of
+one model here, so that the slider of every page steps through them.
 
 They are fetched one at a time. Of each, the weights are kept, in the types that they are stored in;
 its files are removed before the next one is fetched. The model itself is the last of them. It is
@@ -69,8 +69,8 @@ class Revisions:
     def said(self) -> str:
         """How much is fetched and kept, in a sentence."""
         return (
-            f"{len(self.offers)} revisions: {in_bytes(self.fetched_bytes)} are fetched from the hub, "
-            f"one revision at a time, and {in_bytes(self.kept_bytes)} stay among your models"
+            f"{len(self.offers)} revisions: {in_bytes(self.fetched_bytes)} are fetched from the "
+            f"hub, one revision at a time, and {in_bytes(self.kept_bytes)} stay among your models"
         )
 
 
@@ -107,7 +107,8 @@ def look_up(given: str, revisions: Sequence[str]) -> Revisions:
     name = given.removeprefix("hub:")
     if not revisions or len(revisions) > MOST or len(set(revisions)) < len(revisions):
         raise CheckpointError(
-            f"{name}: name from 1 to {MOST} revisions, each of them once; there are {len(revisions)}"
+            f"{name}: name from 1 to {MOST} revisions, each of them once; there are "
+            f"{len(revisions)}"
         )
     offers = dict[int, HubModel]()
     configs = dict[int, Config]()
@@ -124,8 +125,8 @@ def look_up(given: str, revisions: Sequence[str]) -> Revisions:
             if value != of_last[field]:
                 raise CheckpointError(
                     f"revision {ordered[step]} of {name} is of another shape: its {field} is "
-                    f"{value!r:.40}, and {of_last[field]!r:.40} in {ordered[max(ordered)]}; leave it "
-                    "out"
+                    f"{value!r:.40}, and {of_last[field]!r:.40} in {ordered[max(ordered)]}; "
+                    "leave it out"
                 )
     return Revisions(name, offers, configs[max(configs)])
 
@@ -179,7 +180,10 @@ def import_revisions(
                 with progress.part(arrived, total, 0), _removed(place):
                     _add(found, step, place, folder, command)
     card = checkpoints.read_card(folder)
-    return Imported(folder, card.family or "", parameter_count(found.config), card.notes)
+    named = list((card.revisions or {}).values())
+    note = f"It has {len(named)} snapshots, from {named[0]} to {named[-1]}."
+    notes = (*card.notes, note)
+    return Imported(folder, card.family or "", parameter_count(found.config), notes)
 
 
 @contextmanager

@@ -212,9 +212,9 @@ def test_what_the_step_writes_into_an_mlp_is_read_as_words() -> None:
     assert at.query_params["prompt"] == "the nurse said that he"
     lm = gptviz.load("jobs-90")
     found = lm.backward_lens("the nurse said that he", 0)  # type: ignore[attr-defined]
-    added = format_signed(found.change[-1, lm.token("he")])
+    he, she = (format_signed(found.change[-1, lm.token(word)]) for word in ("he", "she"))
     chances = [percent(each[-1]) for each in (found.probability_before, found.probability_after)]
-    assert f"At “that” the step lets the MLP of block 0 write more of “he” ({added})" in says(at)
+    assert f"At “that” the step adds most for “he” ({he}) and “she” ({she}) to what" in says(at)
     assert f"with this alone “he” goes from {chances[0]} to {chances[1]}" in says(at)
     drawn = charts(at)[-1]["data"][0]
     np.testing.assert_allclose(

@@ -385,8 +385,10 @@ def test_revisions_on_the_hub_become_snapshots_that_the_slider_of_every_page_ste
     assert not list((user / "hub").rglob("*.safetensors")), "sizes are said beforehand"
     at = finished(press(at, "Fetch as snapshots"))
     assert "tiny is open" in says(at)
+    assert "It has 3 snapshots, from step0 to step1000." in says(at)
     card = checkpoints.read_card(checkpoints.find("tiny"))
     assert card.command == "gptviz import someone/tiny --revisions step1000,step0,step64"
+    assert "Revision step1000" in says(opened("pages/next_token.py", model="tiny"))
     first = opened("pages/next_token.py", model="tiny", prompt="1 2 3", step="0")
     assert not first.exception
     assert "Revision step0" in says(first)

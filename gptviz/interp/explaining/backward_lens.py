@@ -35,7 +35,8 @@ from ..trace import one_row
 from .learning_step import copy_for_training, refuse_no_text, take_step
 from .through_norms import norms_of, written_through
 
-UNIT = "logit, up to the size of norms"
+# But for the size of norms: see `BackwardLens`.
+UNIT = "logit"
 
 
 @dataclass(frozen=True, eq=False)

@@ -197,8 +197,8 @@ def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...
 
 
 def copy_for_training(model: Transformer) -> Transformer:
-    """A copy of the model as training has it, with weights of its own in float32, whatever they are kept in;
-    whose gradients are computed, and without dropout.
+    """A copy of the model as training has it, with weights of its own in float32, whatever they are
+    kept in; whose gradients are computed, and without dropout.
     """
     fresh = {
         id(weight): nn.Parameter(weight.detach().float().clone()) for weight in model.parameters()

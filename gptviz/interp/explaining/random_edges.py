@@ -61,8 +61,9 @@ class _Sources(NamedTuple):
 
 
 def draw_graphs(circuit: Circuit, model: Transformer, units: Sequence[Unit]) -> list[set[Node]]:
-    """The nodes of `DRAWS` random graphs with as many edges as a circuit of `model` has, or with all edges
-    that there are, where these are fewer. They are made of `units`, all that write into the stream.
+    """The nodes of `DRAWS` random graphs with as many edges as a circuit of `model` has, or with all
+    edges that there are, where these are fewer. They are made of `units`, all that write into the
+    stream.
     """
     chance = random.Random(SEED)
     ids = torch.tensor(circuit.ids, device=model.embed.weight.device)

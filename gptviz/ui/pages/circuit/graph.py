@@ -315,6 +315,17 @@ def describe_random(data: Circuit, result: Checked) -> str:
     )
 
 
+def say_random(data: Circuit, result: Checked | None) -> None:
+    """What as many random lines keep, beside the share that the graph explains, once it was
+    checked.
+    """
+    if result is not None and np.isfinite(result.share):
+        st.caption(
+            f"Alone it keeps **{_format_share(result.share)}** of the answer; "
+            f"{describe_random(data, result)}"
+        )
+
+
 def _format_share(share: float) -> str:
     """A share that may be negative, or more than all, in percent."""
     return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from gptviz.figures.kit.format import format_signed, percent
+from gptviz.figures.kit.format import format_signed, join_words, percent
 from gptviz.figures.kit.labelled import picture
 from gptviz.interp.explaining.backward_lens import BackwardLens, blocks_with_mlp, largest
 from gptviz.labelled_array import Float64Array
@@ -53,31 +53,28 @@ def show(subject: Subject, last: int) -> AskedAnalysis[BackwardLens] | None:
         alt=f"What the step adds to what this MLP writes, by word and by token read. {said}",
     )
     st.caption(
-        "What the step adds for each word (rows) at each token that is read (columns): blue more, "
-        "orange less. The table has the words themselves: what the loss asks this MLP to write, "
-        "what it writes before the step and after it, and how likely the token that follows is."
+        "What the step adds for each word (rows) at each token that is read (columns), in logits "
+        "but for the size of the norm: blue more, orange less. The table has the words themselves: "
+        "how likely the token that follows is, what the loss asks this MLP to write, and what it "
+        "writes before the step and after it."
     )
     show_table(_table(subject, step), hide_index=True)
     return asked
 
 
 def _sentence(subject: Subject, step: BackwardLens) -> str:
-    """What the step writes after the last token that is read, as Markdown."""
+    """What the step writes at the last token that is read, as Markdown."""
     label = subject.lm.tokenizer.label
     answer = step.ids[-1]
-    ((most, added),) = largest(step.change[-1], 1)
-    ((loved, _),) = largest(step.written_before[-1], 1)
-    of = [f"{in_quotes(label(most))} ({format_signed(added)})"]
-    # beside it the token that follows, and the word that the MLP spoke for
-    of += [
-        f"{in_quotes(label(token))} ({format_signed(float(step.change[-1, token]))})"
-        for token in dict.fromkeys((answer, loved))
-        if token != most
-    ]
-    others = f", {' and '.join(of[1:])} beside it" if of[1:] else ""
+    change = step.change[-1]
+    # the two words that it adds most for, and the one that follows in the text
+    most = dict.fromkeys([*(token for token, _ in largest(change, 2)), answer])
+    added = [f"{in_quotes(label(token))} ({format_signed(float(change[token]))})" for token in most]
+    ((least, taken),) = largest(-change, 1)
     return (
-        f"At {in_quotes(label(step.ids[-2]))} the step lets the MLP of block {step.block} write "
-        f"more of {of[0]}{others}; with this alone {in_quotes(label(answer))} goes from "
+        f"At {in_quotes(label(step.ids[-2]))} the step adds most for {join_words(added)} to what "
+        f"the MLP of block {step.block} writes, and takes most from {in_quotes(label(least))} "
+        f"({format_signed(-taken)}); with this alone {in_quotes(label(answer))} goes from "
         f"{percent(step.probability_before[-1])} to {percent(step.probability_after[-1])}."
     )
 
@@ -97,13 +94,13 @@ def _table(subject: Subject, step: BackwardLens) -> pd.DataFrame:
         {
             "Token read": [label(token) for token in step.ids[:-1]],
             "Next": [label(token) for token in step.ids[1:]],
+            "Probability of next": [
+                f"{percent(before)} → {percent(after)}" for before, after in chances
+            ],
             "Asked for": words(step.asked),
             "Written before": words(step.written_before),
             "Written after": words(step.written_after),
             "Added": words(step.change),
             "Taken away": words(-step.change),
-            "Probability of next": [
-                f"{percent(before)} → {percent(after)}" for before, after in chances
-            ],
         }
     )

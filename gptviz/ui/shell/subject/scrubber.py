@@ -102,11 +102,12 @@ def readout(chosen: str, card: Card) -> str:
     """The step that is shown, and the validation loss measured nearest to it (with ≈ if that was at
     another step).
     """
+    if card.revisions:
+        # the model as it was saved last is the last of them
+        return f"Revision {card.revisions.get(chosen, [*card.revisions.values()][-1])}"
     step = card.steps if chosen == LAST else int(chosen)
     if step is None:
         return "As saved last"
-    if card.revisions and (revision := card.revisions.get(str(step))):
-        return f"Revision {revision}"
     measurement = nearest_measurement(card, step)
     if measurement is None:
         return f"Step {step:,}"
