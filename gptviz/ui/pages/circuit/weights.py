@@ -150,7 +150,7 @@ def _draw(subject: Subject, here: list[tuple[Weight, End, End]]) -> None:
         )
         return
     places = sorted(
-        {end for _, *both in here for end in both},
+        {end for _, source, target in here for end in (source, target)},
         key=lambda end: (end.stage, end.kind, end.head or 0, end.index),
     )
     number = {place: i for i, place in enumerate(places)}
@@ -176,24 +176,30 @@ def _draw(subject: Subject, here: list[tuple[Weight, End, End]]) -> None:
 def _list_place(subject: Subject, circuit: WeightCircuit) -> None:
     """What one place reads, its row, and what it writes, its column."""
     of = [(weight, *ends(weight, subject.lm.model.config)) for weight in circuit.weights]
-    names = {end.name: _name(subject, end) for _, *both in of for end in both}
+    both = [end for _, source, target in of for end in (source, target)]
+    names = {end.name: _name(subject, end) for end in both}
     usual = max(of, key=lambda one: one[0].effect)[1].name
     chosen = controls.linked_choice(PLACE, str, usual, values=one_of(list(names)))
     st.markdown(f"**{escape_markdown(names[chosen])}** ({escape_markdown(chosen)})")
     reads, writes = st.columns(2)
-    for column, title, own, other in ((reads, "It reads", 2, 1), (writes, "It writes", 1, 2)):
-        rows = [
+    rows = [
+        (weight, source, target)
+        for weight, source, target in of
+        if chosen in (source.name, target.name)
+    ]
+    for column, title in ((reads, "It reads"), (writes, "It writes")):
+        table = [
             {
-                title: _name(subject, one[other]),
-                "weight": format_signed(one[0].value),
-                "without it": format_signed(-100 * one[0].effect) + " %",
+                title: _name(subject, source if title == "It reads" else target),
+                "weight": format_signed(weight.value),
+                "without it": format_signed(-100 * weight.effect) + " %",
             }
-            for one in of
-            if one[own].name == chosen
+            for weight, source, target in rows
+            if chosen == (target if title == "It reads" else source).name
         ]
-        if rows:
+        if table:
             with column:
-                show_table(pd.DataFrame(rows), hide_index=True)
+                show_table(pd.DataFrame(table), hide_index=True)
 
 
 def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
@@ -206,9 +212,9 @@ def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
         found = going.value
         st.markdown(
             f"Of sentences that they were not found with, these weights alone answer "
-            f"{percent(found.right)}. Switched off in the whole model, one of them takes up to "
-            f"**{percent(max(found.inside))}** of the difference, and one of as many others up to "
-            f"{percent(max(found.outside))}."
+            f"{percent(found.right)}. The whole model without them keeps "
+            f"**{percent(max(0.0, found.without_circuit))}** of the difference; without as many other "
+            f"weights, drawn at random, {percent(max(0.0, found.without_others))}."
         )
     say_how_far("Check these weights", "Check them again", "check weights")
 
