@@ -36,8 +36,9 @@ SHARES = (0.5, 0.95)
 # A search takes about so many passes over the questions.
 PASSES = 2_000
 QUESTIONS = 64
-# More lines than this are too many to look at.
-MOST_DRAWN = 400
+# How many lines are drawn at most, and how many unless somebody asks for more.
+MOST_DRAWN = 200
+DRAWN = 60
 
 
 def choose_view(subject: Subject) -> str:
@@ -78,12 +79,22 @@ def show(subject: Subject) -> tuple[list[Try], PageResult]:
         subject.key, weight_circuits.weight_circuit, "Finding the weights", part=part, share=share
     )
     work = PASSES * effort(subject.lm.model, len(subject.seen), QUESTIONS)
+    with row:
+        most = controls.whole_number(
+            "Lines",
+            10,
+            MOST_DRAWN,
+            key="lines",
+            help="At most so many weights are drawn: those without which most of the difference "
+            "goes.",
+            default=DRAWN,
+        )
     circuit = asked.follow_value("Find the weights", work)
     if circuit is None:
         return [], NOTHING
     _say(subject, circuit, part)
     here = _on_text(subject, circuit)
-    _draw(subject, here)
+    _draw(subject, here, most)
     _list_place(subject, circuit)
     _check(subject, circuit, part)
     code = asked.code("lm.name_weights(result)  # what each weight leads from and to")
@@ -138,17 +149,12 @@ def _name(subject: Subject, end: End) -> str:
     return f"head {end.head} {end.kind}{end.index}"
 
 
-def _draw(subject: Subject, here: list[tuple[Weight, End, End]]) -> None:
-    """The picture of the weights that the text on screen uses."""
-    if not here:
+def _draw(subject: Subject, used: list[tuple[Weight, End, End]], most: int) -> None:
+    """The picture of those weights that the text on screen uses which matter most."""
+    if not used:
         st.info("The text on screen uses none of these weights.")
         return
-    if len(here) > MOST_DRAWN:
-        st.info(
-            f"The text on screen uses {len(here):,} of these weights, too many to look at: models "
-            "that are trained with few weights have fewer. They are in the numbers below."
-        )
-        return
+    here = sorted(used, key=lambda one: -one[0].effect)[:most]
     places = sorted(
         {end for _, source, target in here for end in (source, target)},
         key=lambda end: (end.stage, end.kind, end.head or 0, end.index),
@@ -165,11 +171,12 @@ def _draw(subject: Subject, here: list[tuple[Weight, End, End]]) -> None:
         alt=f"{len(here)} weights, from the tokens to the logits.",
         choose=lambda at: addresses.write(PLACE, places[at[0]].name),
     )
+    drawn = format_count(len(here), "weight")
     st.caption(
-        f"The {format_count(len(here), 'weight')} that this text uses, from its tokens on the left "
-        "to the logits on the right. Blue lines are weights above 0, orange ones below; the wider, "
-        "the larger. A dotted line is a number of the stream that goes on. Choose a point to see "
-        "what it reads and writes."
+        f"The {drawn} that matter most of the {len(used):,} that this text uses, from its tokens on "
+        "the left to the logits on the right. Blue lines are weights above 0, orange ones below; the "
+        "wider, the larger. A dotted line is a number of the stream that goes on. Choose a point to "
+        "see what it reads and writes."
     )
 
 
