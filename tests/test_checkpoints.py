@@ -62,6 +62,7 @@ def test_everything_announced_ships_and_is_small() -> None:
         "induction",
         "modular",
         "sentences",
+        "sentences-sparse",
         "jobs-90",
         "jobs-10",
     }
@@ -278,6 +279,17 @@ def test_after_a_contrast_the_model_of_sentences_gives_the_right_answer_and_ends
             assert lm.generate(prompt, max_new_tokens=12, temperature=0).strip().endswith("."), (
                 prompt
             )
+
+
+def test_the_model_with_few_weights_is_small_keeps_its_share_and_has_all_four_skills() -> None:
+    folder = checkpoints.BUNDLED / "sentences-sparse"
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 300_000
+    card = CARDS["sentences-sparse"]
+    assert min(card.values["accuracy_by_task"].values()) >= 0.99
+    share = card.recipe["keep_weights"]
+    for name, weights in checkpoints.load(folder).model.named_parameters():
+        if weights.dim() >= 2:
+            assert int(weights.count_nonzero()) == round(share * weights.numel()), name
 
 
 def test_the_circuits_of_the_model_of_sentences_appear_one_after_the_other() -> None:

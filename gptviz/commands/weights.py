@@ -22,7 +22,7 @@ def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = Fals
         part: the questions, such as names or agreement.
         share: how much of the difference between the right and the wrong answer is kept, above 0,
             below 1.
-        check: also ask held-out sentences, and switch off single weights in the whole model.
+        check: also ask held-out sentences, and the whole model without these weights.
     """
     circuit = lm.weight_circuit(part, share)
     named = lm.name_weights(circuit)
@@ -42,10 +42,12 @@ def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = Fals
     ]
     if check:
         checked = lm.check_weights(circuit, part)
-        content["check"] = pick_values(checked, "whole_loss", "loss", "right", "inside", "outside")
+        content["check"] = pick_values(
+            checked, "whole_loss", "loss", "right", "without_circuit", "without_others"
+        )
         lines.append(
-            f"of sentences that they were not found with they answer {checked.right:.1%}; a weight "
-            f"of these that is switched off takes up to {max(checked.inside):.1%} of the difference "
-            f"from the whole model, one of as many others up to {max(checked.outside):.1%}"
+            f"of sentences that they were not found with they answer {checked.right:.1%}; the whole "
+            f"model without them keeps {checked.without_circuit:.1%} of the difference, without as "
+            f"many others {checked.without_others:.1%}"
         )
     return CommandOutput(content, lines)

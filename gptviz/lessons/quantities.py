@@ -19,7 +19,6 @@ from cachetools.keys import hashkey
 from gptviz.generate.sampling import Ledger, Sampling, ledger
 from gptviz.generate.speculation import Speculated
 from gptviz.interp.dictionaries import superposition
-from gptviz.interp.explaining.weight_circuit import WeightCircuit
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion
 from gptviz.interp.reading import (
@@ -514,41 +513,6 @@ def learning(lm: LanguageModel, prompt: str, part: str, what: StepNumber) -> flo
     "loss_before" or "loss_after".
     """
     return float(getattr(explaining.learning_step(lm, prompt, part), what))
-
-
-@_once
-def _weight_circuit(lm: LanguageModel, part: str) -> WeightCircuit:
-    return lm.weight_circuit(part)
-
-
-def weights_kept(lm: LanguageModel, part: str) -> int:
-    """How many weights keep 90 % of what makes the right answers of a task, such as "names",
-    likelier than the wrong ones.
-    """
-    return len(_weight_circuit(lm, part).weights)
-
-
-def weights_not_zero(lm: LanguageModel, part: str) -> int:
-    """How many weights of the model, in which the circuit of a task is looked for, are not 0."""
-    return _weight_circuit(lm, part).of
-
-
-def lost_without(lm: LanguageModel, part: str, nth: int = 1) -> float:
-    """The share of a task's circuit's answers that goes with one of its weights, the one that matters
-    most, or the `nth`.
-    """
-    effects = sorted((weight.effect for weight in _weight_circuit(lm, part).weights), reverse=True)
-    return effects[_within("nth", nth, 1, len(effects)) - 1]
-
-
-def preferred(lm: LanguageModel, part: str) -> float:
-    """The share of a task's questions in which its circuit alone prefers the right answer."""
-    return _weight_circuit(lm, part).right
-
-
-def weights_into(lm: LanguageModel, part: str, matrix: str) -> int:
-    """How many weights of a task's circuit are in a matrix, such as "head.unembed.weight"."""
-    return sum(weight.matrix == matrix for weight in _weight_circuit(lm, part).weights)
 
 
 def parameters(lm: LanguageModel) -> int:

@@ -92,7 +92,9 @@ def _places(
         wanted = []
         for place in here:
             before = sources[targets == place]
-            alike = [i for i in range(len(names)) if names[i] == names[place] and x[i] < column]
+            alike = [
+                i for i, name in enumerate(names) if name == names[int(place)] and x[i] < column
+            ]
             joined = [*before, *alike]
             wanted.append(float(np.mean(y[joined])) if joined else -float(place) / len(names))
         order = here[np.argsort(-np.array(wanted), kind="stable")]

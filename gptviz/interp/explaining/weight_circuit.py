@@ -43,8 +43,6 @@ FEWER = 0.015
 ASKED = 64
 # The tables of vectors: what is read of them is a row.
 TABLES = ("embed.weight", "positions.table.weight")
-# Of a circuit of so many weights or fewer it is said what goes without each.
-TRIED = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +63,8 @@ class Weight:
     row: int  #: the output that it goes to; of a table, the token or the position
     column: int  #: the input that it comes from; of a table, the number of the vector
     value: float  #: the weight
-    #: the share of the whole model's difference that the circuit loses if this one is switched off
-    #: too; NaN in a circuit of very many
+    #: about which share of the whole model's difference the circuit loses if this one is switched
+    #: off too, by its derivative
     effect: float
 
 
@@ -92,17 +90,17 @@ class WeightCircuit:
 
 @dataclass(frozen=True)
 class WeightCheck:
-    """How a circuit answers questions that it was not found with, and what single weights matter."""
+    """How a circuit answers questions that it was not found with, and the rest of the model without
+    it.
+    """
 
-    #: the mean loss of the whole model in the choice between the right and the wrong token, in nats
-    whole_loss: float
+    whole_loss: float  #: the mean loss of the whole model in the choice, in nats
     loss: float  #: that of the circuit alone
     right: float  #: the share of the questions in which the circuit prefers the right token
-    #: for each weight of the circuit, the share of the whole model's difference that goes if this
-    #: weight alone is switched off in the whole model
-    inside: tuple[float, ...]
-    #: the same of as many other weights, drawn at random
-    outside: tuple[float, ...]
+    #: the share of the whole model's difference that is left if only the circuit is switched off
+    without_circuit: float
+    #: the same if as many other weights are, drawn at random
+    without_others: float
 
 
 Masks = dict[str, Tensor]
@@ -223,13 +221,8 @@ def weight_circuit(
     if whole <= of.without:
         raise ValueError("the model does not prefer the right tokens to the wrong ones here")
     least = of.without + share * (whole - of.without)
-    with progress.part(0, 10, 9):
-        masks = _learn(of, least, steps)
-    effects = None
-    if count_of(masks) <= TRIED:
-        with progress.part(9, 10):
-            effects = _effects_on_mean(of, masks)
-    return _describe(of, masks, effects)
+    masks = _learn(of, least, steps)
+    return _describe(of, masks, _effects(of, masks))
 
 
 def loss_of(differences: Tensor) -> float:
@@ -291,22 +284,21 @@ def _highest(of: Switchable, scores: Masks, count: int) -> Masks:
     return masks
 
 
-def _effects_on_mean(of: Switchable, masks: Masks) -> Masks:
-    """The share of the whole model's difference that goes with each weight."""
-    kept = float(of.differences(masks).mean())
+def _effects(of: Switchable, masks: Masks) -> Masks:
+    """About which share of the whole model's difference goes if a weight is switched off too, by its
+    derivative.
+    """
+    on = {name: mask.clone().requires_grad_() for name, mask in masks.items()}
+    of.differences_of(of.logits(on)).mean().backward()
     scale = float(of.whole.mean()) - of.without
-    effects = {name: torch.zeros_like(mask) for name, mask in masks.items()}
-    every = [(name, *place) for name, mask in masks.items() for place in mask.nonzero().tolist()]
-    for tried, (name, row, column) in enumerate(every):
-        progress.report(tried, len(every), "weight")
-        masks[name][row, column] = 0
-        effects[name][row, column] = (kept - float(of.differences(masks).mean())) / scale
-        masks[name][row, column] = 1
-    return effects
+    return {
+        name: torch.zeros_like(mask) if mask.grad is None else mask.grad / scale
+        for name, mask in on.items()
+    }
 
 
 @torch.no_grad()
-def _describe(of: Switchable, masks: Masks, effects: Masks | None) -> WeightCircuit:
+def _describe(of: Switchable, masks: Masks, effects: Masks) -> WeightCircuit:
     kept = of.differences(masks)
     weights = [
         Weight(
@@ -314,7 +306,7 @@ def _describe(of: Switchable, masks: Masks, effects: Masks | None) -> WeightCirc
             row,
             column,
             float(of.matrices[name][row, column]),
-            float("nan") if effects is None else float(effects[name][row, column]),
+            float(effects[name][row, column]),
         )
         for name, mask in masks.items()
         for row, column in mask.nonzero().tolist()
@@ -336,10 +328,7 @@ def prune(model: Transformer, questions: Questions, weights: tuple[Weight, ...])
     model of its own.
     """
     of = Switchable(model, questions)
-    masks = {name: mask.clone() for name, mask in of.nothing.items()}
-    for weight in weights:
-        masks[weight.matrix][weight.row, weight.column] = 1
-    numbers = of.weights_with(masks)
+    numbers = of.weights_with(_masks_of(of, weights))
     with torch.no_grad():
         for name, parameter in of.model.named_parameters():
             parameter.copy_(numbers[name])
@@ -350,37 +339,41 @@ def prune(model: Transformer, questions: Questions, weights: tuple[Weight, ...])
 def check(
     model: Transformer, questions: Questions, others: Questions, weights: tuple[Weight, ...]
 ) -> WeightCheck:
-    """What a circuit that was found with `questions` does with `others`, in which each weight is
-    tried that is in it, and as many that are not.
+    """What a circuit that was found with `questions` does with `others`, and what the whole model
+    does without it, and without as many other weights.
     """
     alone = prune(model, questions, weights)
     of = Switchable(model, others)
     rows = torch.arange(len(others.at), device=of.ids.device)
     kept = of.differences_of(alone(of.ids)[rows, others.at])  # [N]
-    inside = [(weight.matrix, weight.row, weight.column) for weight in weights]
-    known = set(inside)
-    rest = [
-        (name, row, column)
+    circuit = _masks_of(of, weights)
+    generator = torch.Generator().manual_seed(0)
+    chances = {
+        name: torch.rand(mask.shape, generator=generator).to(mask) - circuit[name]
         for name, mask in of.all.items()
-        for row, column in mask.nonzero().tolist()
-        if (name, row, column) not in known
-    ]
-    drawn = torch.randperm(len(rest), generator=torch.Generator().manual_seed(0))
-    outside = [rest[i] for i in drawn[: len(inside)].tolist()]
+    }
+    drawn = _highest(of, chances, len(weights))
     scale = float(of.whole.mean()) - of.without
-    lost = []
-    for tried, (name, row, column) in enumerate([*inside, *outside]):
-        progress.report(tried, len(inside) + len(outside), "weight")
-        fewer = of.all | {name: of.all[name].clone()}
-        fewer[name][row, column] = 0
-        lost.append(float((of.whole - of.differences(fewer)).mean()) / scale)
+
+    def left_without(off: Masks) -> float:
+        fewer = {name: mask - off[name] for name, mask in of.all.items()}
+        return (float(of.differences(fewer).mean()) - of.without) / scale
+
     return WeightCheck(
         whole_loss=loss_of(of.whole),
         loss=loss_of(kept),
         right=float((kept > 0).float().mean()),
-        inside=tuple(lost[: len(inside)]),
-        outside=tuple(lost[len(inside) :]),
+        without_circuit=left_without(circuit),
+        without_others=left_without(drawn),
     )
+
+
+def _masks_of(of: Switchable, weights: tuple[Weight, ...]) -> Masks:
+    """The masks in which these weights are on."""
+    masks = {name: mask.clone() for name, mask in of.nothing.items()}
+    for weight in weights:
+        masks[weight.matrix][weight.row, weight.column] = 1
+    return masks
 
 
 def _with_biases(model: Transformer) -> Transformer:

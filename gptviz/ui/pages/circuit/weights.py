@@ -36,8 +36,9 @@ SHARES = (0.5, 0.95)
 # A search takes about so many passes over the questions.
 PASSES = 2_000
 QUESTIONS = 64
-# More lines than this are too many to look at.
-MOST_DRAWN = 400
+# How many lines are drawn at most, and how many unless somebody asks for more.
+MOST_DRAWN = 200
+DRAWN = 60
 
 
 def choose_view(subject: Subject) -> str:
@@ -78,12 +79,22 @@ def show(subject: Subject) -> tuple[list[Try], PageResult]:
         subject.key, weight_circuits.weight_circuit, "Finding the weights", part=part, share=share
     )
     work = PASSES * effort(subject.lm.model, len(subject.seen), QUESTIONS)
+    with row:
+        most = controls.whole_number(
+            "Lines",
+            10,
+            MOST_DRAWN,
+            key="lines",
+            help="At most so many weights are drawn: those without which most of the difference "
+            "goes.",
+            default=DRAWN,
+        )
     circuit = asked.follow_value("Find the weights", work)
     if circuit is None:
         return [], NOTHING
     _say(subject, circuit, part)
     here = _on_text(subject, circuit)
-    _draw(subject, here)
+    _draw(subject, here, most)
     _list_place(subject, circuit)
     _check(subject, circuit, part)
     code = asked.code("lm.name_weights(result)  # what each weight leads from and to")
@@ -138,19 +149,14 @@ def _name(subject: Subject, end: End) -> str:
     return f"head {end.head} {end.kind}{end.index}"
 
 
-def _draw(subject: Subject, here: list[tuple[Weight, End, End]]) -> None:
-    """The picture of the weights that the text on screen uses."""
-    if not here:
+def _draw(subject: Subject, used: list[tuple[Weight, End, End]], most: int) -> None:
+    """The picture of those weights that the text on screen uses which matter most."""
+    if not used:
         st.info("The text on screen uses none of these weights.")
         return
-    if len(here) > MOST_DRAWN:
-        st.info(
-            f"The text on screen uses {len(here):,} of these weights, too many to look at: models "
-            "that are trained with few weights have fewer. They are in the numbers below."
-        )
-        return
+    here = sorted(used, key=lambda one: -one[0].effect)[:most]
     places = sorted(
-        {end for _, *both in here for end in both},
+        {end for _, source, target in here for end in (source, target)},
         key=lambda end: (end.stage, end.kind, end.head or 0, end.index),
     )
     number = {place: i for i, place in enumerate(places)}
@@ -165,35 +171,42 @@ def _draw(subject: Subject, here: list[tuple[Weight, End, End]]) -> None:
         alt=f"{len(here)} weights, from the tokens to the logits.",
         choose=lambda at: addresses.write(PLACE, places[at[0]].name),
     )
+    drawn = format_count(len(here), "weight")
     st.caption(
-        f"The {format_count(len(here), 'weight')} that this text uses, from its tokens on the left "
-        "to the logits on the right. Blue lines are weights above 0, orange ones below; the wider, "
-        "the larger. A dotted line is a number of the stream that goes on. Choose a point to see "
-        "what it reads and writes."
+        f"The {drawn} that matter most of the {len(used):,} that this text uses, from its tokens on "
+        "the left to the logits on the right. Blue lines are weights above 0, orange ones below; the "
+        "wider, the larger. A dotted line is a number of the stream that goes on. Choose a point to "
+        "see what it reads and writes."
     )
 
 
 def _list_place(subject: Subject, circuit: WeightCircuit) -> None:
     """What one place reads, its row, and what it writes, its column."""
     of = [(weight, *ends(weight, subject.lm.model.config)) for weight in circuit.weights]
-    names = {end.name: _name(subject, end) for _, *both in of for end in both}
+    both = [end for _, source, target in of for end in (source, target)]
+    names = {end.name: _name(subject, end) for end in both}
     usual = max(of, key=lambda one: one[0].effect)[1].name
     chosen = controls.linked_choice(PLACE, str, usual, values=one_of(list(names)))
     st.markdown(f"**{escape_markdown(names[chosen])}** ({escape_markdown(chosen)})")
     reads, writes = st.columns(2)
-    for column, title, own, other in ((reads, "It reads", 2, 1), (writes, "It writes", 1, 2)):
-        rows = [
+    rows = [
+        (weight, source, target)
+        for weight, source, target in of
+        if chosen in (source.name, target.name)
+    ]
+    for column, title in ((reads, "It reads"), (writes, "It writes")):
+        table = [
             {
-                title: _name(subject, one[other]),
-                "weight": format_signed(one[0].value),
-                "without it": format_signed(-100 * one[0].effect) + " %",
+                title: _name(subject, source if title == "It reads" else target),
+                "weight": format_signed(weight.value),
+                "without it": format_signed(-100 * weight.effect) + " %",
             }
-            for one in of
-            if one[own].name == chosen
+            for weight, source, target in rows
+            if chosen == (target if title == "It reads" else source).name
         ]
-        if rows:
+        if table:
             with column:
-                show_table(pd.DataFrame(rows), hide_index=True)
+                show_table(pd.DataFrame(table), hide_index=True)
 
 
 def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
@@ -206,9 +219,9 @@ def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
         found = going.value
         st.markdown(
             f"Of sentences that they were not found with, these weights alone answer "
-            f"{percent(found.right)}. Switched off in the whole model, one of them takes up to "
-            f"**{percent(max(found.inside))}** of the difference, and one of as many others up to "
-            f"{percent(max(found.outside))}."
+            f"{percent(found.right)}. The whole model without them keeps "
+            f"**{percent(max(0.0, found.without_circuit))}** of the difference; without as many other "
+            f"weights, drawn at random, {percent(max(0.0, found.without_others))}."
         )
     say_how_far("Check these weights", "Check them again", "check weights")
 
