@@ -24,6 +24,7 @@ PAGE = Page(
     words=(
         *("circuit", "logit", "head", "MLP", "value", "key"),
         *("query", "pattern", "norm", "bias", "residual stream", "mean ablation"),
+        *("feature", "transcoder"),
     ),
     tour=(
         MODEL_ON_TOP,

@@ -24,6 +24,7 @@ PAGE = Page(
     has_what_it_shows=has_blocks,
     words=(
         "feature",
+        "transcoder",
         "residual stream",
         "activation",
         "block",

@@ -174,6 +174,8 @@ MEANINGS = {
     "part of a sum by itself.",
     "feature": "A direction in the stream that stands for one thing, such as an open bracket. Few "
     "are active at a token.",
+    "transcoder": "A dictionary of features that stands for an MLP: from what the MLP reads, its "
+    "features give back what the MLP writes.",
     "neuron": "One number in the middle of an MLP: it is active or not, and writes one vector of "
     "its own.",
 }
