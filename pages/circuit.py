@@ -8,17 +8,24 @@ from gptviz.ui.shell.frame import open_page
 open_page(PAGE)
 
 from gptviz.ui.pages.circuit import graph, saved, weights
+from gptviz.ui.pages.circuit.features import choose_nodes
 from gptviz.ui.records.circuit import WEIGHTS
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = graph.with_room(subject_bar())
-if weights.choose_view(subject) == WEIGHTS:
+# one slim line, so that the graph begins high
+views = st.container(horizontal=True, vertical_alignment="center")
+with views:
+    view = weights.choose_view(subject)
+if view == WEIGHTS:
     offers, shown = weights.show(subject)
     close(PAGE, offers, *shown)
     st.stop()
 text, rest = st.columns([6, 5])
-chosen = graph.choose(subject, text, rest)
+with views:
+    nodes = choose_nodes(subject)
+chosen = graph.choose(subject, text, rest, nodes)
 if chosen is None:
     st.stop()
 asked = graph.ask_circuit(subject, chosen)

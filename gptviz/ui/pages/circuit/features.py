@@ -39,6 +39,7 @@ def choose_nodes(subject: Subject) -> str:
         "and one for what the transcoder misses, the error.",
         format_func=NODES.__getitem__,
         segmented=True,
+        label_visibility="collapsed",
     )
 
 

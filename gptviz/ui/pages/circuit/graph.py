@@ -50,7 +50,7 @@ from gptviz.ui.widgets import (
 )
 from gptviz.ui.widgets.headings import settings
 
-from .features import PARTS, choose_nodes, say_beside_parts, show_links, titles
+from .features import PARTS, say_beside_parts, show_links, titles
 
 # What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a
 # model of many blocks.
@@ -101,17 +101,17 @@ def with_room(subject: Subject) -> Subject:
     )
 
 
-def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> CircuitChoice | None:
+def choose(
+    subject: Subject, text: DeltaGenerator, rest: DeltaGenerator, nodes: str
+) -> CircuitChoice | None:
     """The controls: after which token, in the column `text`; whose logit, and how much of it, in
-    the column `rest`. None, with a message, if the model is damaged.
+    the column `rest`; the boxes are `nodes`. None, with a message, if the model is damaged.
     """
     place, of, more = rest.columns([2, 2, 1])
     with place:
         at = position(len(subject.seen) - 1)
     with text:
         strip(subject, at)
-    with rest:
-        nodes = choose_nodes(subject)
     logits = logits_after(subject.key, subject.seen, at)
     if not np.isfinite(logits).all():
         name = escape_markdown(subject.key.name)

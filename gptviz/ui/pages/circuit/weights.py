@@ -50,7 +50,9 @@ def choose_view(subject: Subject) -> str:
         "The parts behind one guess; or the single weights behind the answers to all questions of "
         "a task."
     )
-    return controls.select("View", VIEWS, key="view", help=hint, segmented=True)
+    return controls.select(
+        "View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed"
+    )
 
 
 def show(subject: Subject) -> tuple[list[Try], PageResult]:
