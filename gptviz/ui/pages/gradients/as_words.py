@@ -8,6 +8,7 @@ import streamlit as st
 from gptviz.figures.kit.format import format_signed, join_words, percent
 from gptviz.figures.kit.labelled import picture
 from gptviz.interp.explaining.backward_lens import BackwardLens, blocks_with_mlp, largest
+from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Float64Array
 from gptviz.language_model import explaining
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
@@ -26,12 +27,13 @@ def show(subject: Subject, last: int) -> AskedAnalysis[BackwardLens] | None:
     if not blocks:
         return None
     st.markdown("##### What the step writes into an MLP, in words")
-    block = controls.whole_number(
-        "MLP of block",
-        blocks[0],
-        blocks[-1],
+    mlps = [Unit("mlp", block).name for block in blocks]
+    chosen = controls.select(
+        "MLP",
+        mlps,
         key="words_of",
-        default=blocks[-1],
+        default=mlps[-1],
+        follows=True,
         help="The step changes all weights; what it writes into this MLP is read through the "
         "unembedding.",
     )
@@ -39,7 +41,7 @@ def show(subject: Subject, last: int) -> AskedAnalysis[BackwardLens] | None:
         subject,
         explaining.backward_lens,
         "Reading the step as words",
-        block=block,
+        block=mlps.index(chosen),
         last=last,
     )
     step = asked.value

@@ -207,7 +207,11 @@ def _tries(subject: Subject) -> list[Try]:
         )
         prompt = f"the nurse said that {second}"
         offers.append(
-            Try(f"The nurse … {second}", notice, {"view": STEP, "words_of": 0, "prompt": prompt})
+            Try(
+                f"The nurse … {second}",
+                notice,
+                {"view": STEP, "words_of": "blocks.0.mlp", "prompt": prompt},
+            )
         )
     if "embed.weight" in parts_of(subject.lm.model):
         notice = (
