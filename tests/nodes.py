@@ -45,7 +45,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 21_000,
     "gptviz/ui/views": 24_500,
     "gptviz/ui/widgets": 8_600,
-    "tests": 652_000,
+    "tests": 653_000,
     SCRIPTS: 19_200,
 }
 

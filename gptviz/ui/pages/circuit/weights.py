@@ -43,7 +43,7 @@ DRAWN = 60
 
 def choose_view(subject: Subject) -> str:
     """The control for the view, of a model whose task has questions; else the guess."""
-    if not subject.lm.weight_tasks():
+    if not weight_circuits.weight_tasks(subject.lm):
         addresses.accept_values("view", one_of([GUESS]))
         return GUESS
     hint = (
@@ -55,7 +55,7 @@ def choose_view(subject: Subject) -> str:
 
 def show(subject: Subject) -> tuple[list[Try], PageResult]:
     """The whole view: the controls, the weights, those of one place, and the check."""
-    parts = subject.lm.weight_tasks()
+    parts = weight_circuits.weight_tasks(subject.lm)
     row = st.container(horizontal=True, vertical_alignment="bottom")
     with row:
         part = controls.select(
@@ -97,7 +97,7 @@ def show(subject: Subject) -> tuple[list[Try], PageResult]:
     _draw(subject, here, most)
     _list_place(subject, circuit)
     _check(subject, circuit, part)
-    code = asked.code("lm.name_weights(result)  # what each weight leads from and to")
+    code = asked.code("result.weights  # the weights, from the tokens to the logits")
     return _tries(subject), PageResult(lambda: number_weights(subject.lm, circuit), code, WEIGHTS)
 
 
@@ -228,7 +228,7 @@ def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
 
 def number_weights(lm: LanguageModel, circuit: WeightCircuit) -> LabelledArray:
     """All weights, and what goes without each: [weight, number]."""
-    labels = tuple(f"{one} → {other}" for one, other in lm.name_weights(circuit))
+    labels = tuple(f"{one} → {other}" for one, other in weight_circuits.name_weights(lm, circuit))
     values: Any = np.array([(weight.value, weight.effect) for weight in circuit.weights])
     return LabelledArray(
         values, (Axis("weight", labels), Axis("number", ("weight", "share lost"))), "number"
