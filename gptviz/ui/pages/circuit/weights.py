@@ -175,8 +175,8 @@ def _draw(subject: Subject, used: list[tuple[Weight, End, End]], most: int) -> N
     st.caption(
         f"The {drawn} that matter most of the {len(used):,} that this text uses, from its tokens on "
         "the left to the logits on the right. Blue lines are weights above 0, orange ones below; the "
-        "wider, the larger. A dotted line is a number of the stream that goes on. Choose a point to "
-        "see what it reads and writes."
+        "wider, the larger. s is a number of the stream, and goes on in a dotted line; h is a head with "
+        "its query, key or value, n a neuron. Choose a point to see what it reads and writes."
     )
 
 
@@ -187,7 +187,8 @@ def _list_place(subject: Subject, circuit: WeightCircuit) -> None:
     names = {end.name: _name(subject, end) for end in both}
     usual = max(of, key=lambda one: one[0].effect)[1].name
     chosen = controls.linked_choice(PLACE, str, usual, values=one_of(list(names)))
-    st.markdown(f"**{escape_markdown(names[chosen])}** ({escape_markdown(chosen)})")
+    title = chosen if names[chosen] == chosen else f"{names[chosen]} ({chosen})"
+    st.markdown(f"**{escape_markdown(title)}**")
     reads, writes = st.columns(2)
     rows = [
         (weight, source, target)
