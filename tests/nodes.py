@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 13_500,
     "gptviz/figures": 32_500,
     "gptviz/generate": 11_000,
-    "gptviz/interp": 102_000,
+    "gptviz/interp": 101_500,
     "gptviz/language_model": 24_000,
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,
