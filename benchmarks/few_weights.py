@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 import gptviz
+from gptviz.language_model.weight_circuits import check_weights
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.training import train
@@ -31,7 +32,7 @@ def measure(folder: Path) -> str:
     lm = gptviz.load(folder, device="cpu")
     found = [lm.weight_circuit(part) for part in PARTS]
     held_out = [
-        lm.check_weights(circuit, part).right for circuit, part in zip(found, PARTS, strict=True)
+        check_weights(lm, circuit, part).right for circuit, part in zip(found, PARTS, strict=True)
     ]
     cells = [
         f"{card.recipe.get('keep_weights', 1):g}",

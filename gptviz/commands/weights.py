@@ -24,8 +24,10 @@ def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = Fals
             below 1.
         check: also ask held-out sentences, and the whole model without these weights.
     """
+    from gptviz.language_model.weight_circuits import check_weights, name_weights
+
     circuit = lm.weight_circuit(part, share)
-    named = lm.name_weights(circuit)
+    named = name_weights(lm, circuit)
     found = [
         {"from": source, "to": target, **pick_values(weight, "value", "effect")}
         | pick_values(weight, "matrix", "row", "column")
@@ -41,7 +43,7 @@ def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = Fals
         f"nats; the whole model has {circuit.whole_loss:.4f}",
     ]
     if check:
-        checked = lm.check_weights(circuit, part)
+        checked = check_weights(lm, circuit, part)
         content["check"] = pick_values(
             checked, "whole_loss", "loss", "right", "without_circuit", "without_others"
         )

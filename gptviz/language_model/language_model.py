@@ -89,11 +89,7 @@ class LanguageModel(LoadedModel):
     backward_lens = explaining.backward_lens
     circuit = explaining.circuit
     check_circuit = explaining.check_circuit
-    weight_tasks = weight_circuits.weight_tasks
     weight_circuit = weight_circuits.weight_circuit
-    check_weights = weight_circuits.check_weights
-    pruned = weight_circuits.pruned
-    name_weights = weight_circuits.name_weights
 
     # What becomes of it without a piece, with another, or in fewer bits.
     fewer_bits = changing.fewer_bits

@@ -34,7 +34,8 @@ def weight_circuit(
     `gptviz.interp.explaining.weight_circuit`.
 
     Args:
-        part: which of the tasks that the model has learned: one of `weight_tasks`.
+        part: which of the tasks that the model has learned: as `weight_tasks` lists
+            them.
         share: how much of the mean difference between the right and the wrong token is kept, above
             0, below 1.
         questions: how many sentences are asked, drawn as for training.

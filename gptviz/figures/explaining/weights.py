@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -57,10 +58,11 @@ def weight_graph(weights: LabelledArray, stages: Sequence[int], theme: Theme) ->
         y=y,
         mode="markers+text",
         marker={"size": 9, "color": theme.text},
-        text=[plain_label(name, 18) for name in names],
+        text=[plain_label(_shorten_name(name), 12) for name in names],
+        hovertext=[html.escape(name) for name in names],
         textposition="top center",
         customdata=np.arange(len(names)),
-        hovertemplate="%{text}<extra></extra>",
+        hovertemplate="%{hovertext}<extra></extra>",
     )
     longest = max(np.bincount(np.asarray(stages)), default=1)
     return themed_figure(
@@ -76,6 +78,11 @@ def weight_graph(weights: LabelledArray, stages: Sequence[int], theme: Theme) ->
         xaxis={"visible": False},
         yaxis={"visible": False},
     )
+
+
+def _shorten_name(name: str) -> str:
+    """The name of a place in few letters: `s22` of the stream, `h1 v4` of a head, `n7` of neurons."""
+    return re.sub(r"^(s)tream (?=\d+$)|^(n)euron (?=\d+$)|^(h)ead (?=\d+ \w+$)", r"\1\2\3", name)
 
 
 def _places(

@@ -43,7 +43,7 @@ DRAWN = 60
 
 def choose_view(subject: Subject) -> str:
     """The control for the view, of a model whose task has questions; else the guess."""
-    if not subject.lm.weight_tasks():
+    if not weight_circuits.weight_tasks(subject.lm):
         addresses.accept_values("view", one_of([GUESS]))
         return GUESS
     hint = (
@@ -57,7 +57,7 @@ def choose_view(subject: Subject) -> str:
 
 def show(subject: Subject) -> tuple[list[Try], PageResult]:
     """The whole view: the controls, the weights, those of one place, and the check."""
-    parts = subject.lm.weight_tasks()
+    parts = weight_circuits.weight_tasks(subject.lm)
     row = st.container(horizontal=True, vertical_alignment="bottom")
     with row:
         part = controls.select(
@@ -99,7 +99,7 @@ def show(subject: Subject) -> tuple[list[Try], PageResult]:
     _draw(subject, here, most)
     _list_place(subject, circuit)
     _check(subject, circuit, part)
-    code = asked.code("lm.name_weights(result)  # what each weight leads from and to")
+    code = asked.code("result.weights  # the weights, from the tokens to the logits")
     return _tries(subject), PageResult(lambda: number_weights(subject.lm, circuit), code, WEIGHTS)
 
 
@@ -177,8 +177,8 @@ def _draw(subject: Subject, used: list[tuple[Weight, End, End]], most: int) -> N
     st.caption(
         f"The {drawn} that matter most of the {len(used):,} that this text uses, from its tokens on "
         "the left to the logits on the right. Blue lines are weights above 0, orange ones below; the "
-        "wider, the larger. A dotted line is a number of the stream that goes on. Choose a point to "
-        "see what it reads and writes."
+        "wider, the larger. s is a number of the stream, and goes on in a dotted line; h is a head with "
+        "its query, key or value, n a neuron. Choose a point to see what it reads and writes."
     )
 
 
@@ -189,7 +189,8 @@ def _list_place(subject: Subject, circuit: WeightCircuit) -> None:
     names = {end.name: _name(subject, end) for end in both}
     usual = max(of, key=lambda one: one[0].effect)[1].name
     chosen = controls.linked_choice(PLACE, str, usual, values=one_of(list(names)))
-    st.markdown(f"**{escape_markdown(names[chosen])}** ({escape_markdown(chosen)})")
+    title = chosen if names[chosen] == chosen else f"{names[chosen]} ({chosen})"
+    st.markdown(f"**{escape_markdown(title)}**")
     reads, writes = st.columns(2)
     rows = [
         (weight, source, target)
@@ -230,7 +231,7 @@ def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
 
 def number_weights(lm: LanguageModel, circuit: WeightCircuit) -> LabelledArray:
     """All weights, and what goes without each: [weight, number]."""
-    labels = tuple(f"{one} → {other}" for one, other in lm.name_weights(circuit))
+    labels = tuple(f"{one} → {other}" for one, other in weight_circuits.name_weights(lm, circuit))
     values: Any = np.array([(weight.value, weight.effect) for weight in circuit.weights])
     return LabelledArray(
         values, (Axis("weight", labels), Axis("number", ("weight", "share lost"))), "number"
