@@ -203,3 +203,25 @@ def test_evaluate_names_the_words_that_the_vocabulary_lacks(
 def test_a_kind_of_model_has_its_article(capsys: Capture) -> None:
     said = error(capsys, "scan", "seq2seq", "--prompt", "a")
     assert said == "gptviz: seq2seq is an encoder–decoder: only a decoder is scanned\n"
+
+
+def test_dictionaries_stand_side_by_side_with_their_sizes_and_what_they_give_back(
+    tiny_model: TinyModel, tmp_path: Path, capsys: Capture
+) -> None:
+    tiny_model("mine", text="abcdefg ")
+    lm = gptviz.load("mine")
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT)
+    made = [
+        lm.fit_dictionary(1, 20, **SETTINGS),
+        lm.fit_dictionary(0, 12, **SETTINGS | {"k": 2}, target="mlp"),
+    ]
+    found = json.loads(output(capsys, "dictionaries", "mine", "--corpus", str(text), "--json"))
+    assert [each["name"] for each in found] == lm.dictionaries()
+    by_name = {each["name"]: each for each in found}
+    for one in made:
+        said = by_name[one.name]
+        quality = lm.dictionary_quality(one.name, TEXT)
+        assert (said["features"], said["target"]) == (len(one.encoder), one.target)
+        assert said["l0"] == pytest.approx(quality.l0)
+        assert said["loss_with"] == pytest.approx(quality.loss_with)

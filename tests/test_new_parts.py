@@ -199,7 +199,7 @@ def test_the_map_draws_it_with_its_name_its_equation_and_its_weights() -> None:
     norm = boxes["attention.norm_after"]
     joined = boxes["resid_mid"]
     assert neurons.equation == "neurons = up · σ(beta · up)"
-    assert [piece.symbol for piece in neurons.pieces] == ["neurons", "beta"]
+    assert [piece.symbol for piece in neurons.pieces] == ["neurons", "beta", "resid_mid"]
     assert f"Swish: {Swish.about}" in neurons.about
     assert norm.equation == "norm(out) = (out − mean) · gain + bias"
     assert f"Centring: {Centre.about}" in norm.about

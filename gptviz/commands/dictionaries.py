@@ -5,7 +5,7 @@ prompt.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .common import UsageError, nats, text_of
 from .options import File, Name, command
@@ -86,6 +86,36 @@ def dictionary(
         f"As an edit of all pages a feature is {fresh.edit(0, 4)}.",
     ]
     return CommandOutput({"name": fresh.name} | shown.content, lines)
+
+
+@command(189)
+def dictionaries(lm: LanguageModel, corpus: File | None = None) -> CommandOutput:
+    """The dictionaries of a model side by side: how large, how sparse and how good they are.
+
+    Args:
+        corpus: a text file whose last fifth they are measured over; default: the data held out of
+            training.
+    """
+    content: list[dict[str, Any]] = []
+    for name, quality in lm.compare_dictionaries(text_of(corpus)).items():
+        one = lm.dictionary(name)
+        sizes: dict[str, Any] = {"name": name, "target": one.target, "block": one.block}
+        sizes |= {"features": len(one.encoder)}
+        content.append(sizes | asdict(quality) | {"recovered": quality.recovered})
+    rows = [
+        (
+            each["name"],
+            each["of"] if each["target"] == "mlp" else f"the stream after block {each['block']}",
+            f"{each['features']:,}",
+            f"{each['l0']:.1f}",
+            f"{each['explained']:.1%}",
+            f"{each['dead']:.1%}",
+            nats(each["loss_with"]),
+        )
+        for each in content
+    ]
+    heads = ("dictionary", "of", "features", "active", "explained", "dead", "loss (nats)")
+    return CommandOutput(content, [Table(rows, heads) if rows else f"{lm.name} has no dictionary."])
 
 
 def quality_shown(quality: Quality) -> CommandOutput:

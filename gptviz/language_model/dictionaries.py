@@ -189,6 +189,16 @@ def dictionary_quality(
 
 
 @check_settings
+def compare_dictionaries(lm: LoadedModel, text: str | None = None) -> dict[str, Quality]:
+    """How good each of the `dictionaries` of this model is, by its name, over the same text: see
+    `dictionary_quality`.
+    """
+    names = dictionaries(lm)
+    measured = (dictionary_quality(lm, name, text) for name in names)
+    return dict(zip(names, progress.report_each(measured, len(names), "dictionary"), strict=True))
+
+
+@check_settings
 def write_dictionary(lm: LoadedModel, dictionary: str, path: str | Path) -> None:
     """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship;
     else to a folder of SAELens.

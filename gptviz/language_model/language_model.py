@@ -123,6 +123,7 @@ class LanguageModel(LoadedModel):
     features = of_dictionaries.features
     feature_attribution = of_dictionaries.feature_attribution
     dictionary_quality = of_dictionaries.dictionary_quality
+    compare_dictionaries = of_dictionaries.compare_dictionaries
     write_dictionary = of_dictionaries.write_dictionary
     read_dictionary = of_dictionaries.read_dictionary
 

@@ -167,3 +167,13 @@ def test_a_transcoder_is_shown_as_any_dictionary() -> None:
         text.value for text in at.caption if "128 features of the output of the MLP" in text.value
     ]
     assert len(said) == 1
+
+
+def test_all_dictionaries_stand_side_by_side_once_they_are_measured() -> None:
+    at = opened("pages/features.py", model="sentences")
+    next(one for one in at.button if one.label == "Measure all").click().run()
+    wait_until(lambda: "sentences-mlp-2" in tables(at.run()))
+
+
+def tables(at: AppTest) -> str:
+    return " ".join(str(table.value) for table in at.dataframe)

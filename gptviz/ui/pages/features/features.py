@@ -25,7 +25,7 @@ from gptviz.ui.records.features import FEATURES
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views import edits, held_out, one_unit
-from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
+from gptviz.ui.views.dictionary_quality import ask_quality, show_beside, show_quality
 from gptviz.ui.views.files import read_in
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.texts import text_to_fit
@@ -101,6 +101,10 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
     calls = _show_feature(subject, read, activity, feature, (by, SORTS[by], order, values))
     with st.expander("How good is this dictionary?"):
         _measure(subject, read)
+    if len(names) > 1:
+        with st.expander("All dictionaries of this model, side by side"):
+            key = subject.key.unedited
+            show_beside(key, held_out.text_to_fit(key))
     with st.expander("Another dictionary"):
         _read_folder(subject)
     code = asked.code(
