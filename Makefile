@@ -145,12 +145,9 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) sentences
 	$(call THIN,sentences,00001 00002 00003)
 	$(call FEATURES,sentences) --block 1 --size 128 --k 6
-<<<<<<< HEAD
 	$(TRAIN) sentences-sparse --snapshots 0
-=======
 	for block in 0 1 2; do $(RUN) -m gptviz dictionary sentences --target mlp --block $$block --size 128 --k 4 --steps 4000 \
 	  --out checkpoints/sentences/mlp-$$block.safetensors || exit 1; done
->>>>>>> features
 	$(TRAIN) jobs --name jobs-90 --task nurse=90 --task doctor=10
 	$(TRAIN) jobs --name jobs-10 --task nurse=10 --task doctor=90
 	$(call THIN,jobs-90,$(EARLY))
