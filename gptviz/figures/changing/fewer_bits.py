@@ -5,6 +5,7 @@ matrices, a cell for each matrix of each block.
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,7 +14,6 @@ from gptviz.figures.kit.axes import axis, labelled_places, rows, span
 from gptviz.figures.kit.heat import add_unit, from_to, heatmap, numbers, scale
 from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
-from gptviz.machine.memory import in_bytes
 
 # pixels
 BAR = 44
@@ -24,8 +24,10 @@ MOST_NAMED = 16
 MOST_NUMBERED = 8
 
 
-def memory_bars(sizes: LabelledArray, theme: Theme) -> go.Figure:
-    """`sizes` [how it is kept], in bytes: a bar for each, with its size, from 0 on."""
+def memory_bars(sizes: LabelledArray, written: Sequence[str], theme: Theme) -> go.Figure:
+    """`sizes` [how it is kept], in bytes: a bar for each, with its size as it is `written`, from 0
+    on.
+    """
     values = [int(size) for size in sizes.values]
     figure = themed_figure(
         theme,
@@ -46,7 +48,7 @@ def memory_bars(sizes: LabelledArray, theme: Theme) -> go.Figure:
             "color": [STREAM, *[OUTPUT] * (len(values) - 1)],
             "pattern": {"shape": ["/", ""], "size": 5, "solidity": 0.4},
         },
-        text=[in_bytes(size) for size in values],
+        text=list(written),
         textfont={"size": 16},
         textposition="outside",
         cliponaxis=False,

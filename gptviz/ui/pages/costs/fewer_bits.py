@@ -232,11 +232,12 @@ def _memory_shown(size: Weight, how: str) -> None:
     table = LabelledArray(
         np.array([size.float32, size.kept]), (Axis("kept as", ("float32", how)),), unit="bytes"
     )
+    whole, kept = written = [in_bytes(size.float32), in_bytes(size.kept)]
     show_figure(
-        memory_bars(table, theme()),
+        memory_bars(table, written, theme()),
         key="memory with fewer bits",
-        alt=f"Memory of the weights: {in_bytes(size.float32)} in float32, {in_bytes(size.kept)} "
-        f"with {how}; what is not in these matrices stays float32.",
+        alt=f"Memory of the weights: {whole} in float32, {kept} with {how}; what is not in these "
+        "matrices stays float32.",
     )
 
 
