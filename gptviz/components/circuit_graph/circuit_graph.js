@@ -337,7 +337,7 @@ class Graph extends View {
     const { data } = this;
     const { isWide } = this.layout;
     const words = {
-      embed: "token",
+      embed: `“${data.tokens[node.place]}”`,
       positions: "position",
       attention: `head ${node.index}`,
       mlp: "MLP",

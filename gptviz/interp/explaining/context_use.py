@@ -85,8 +85,8 @@ class ByWindow:
             return "More than one token does not help the model in this text."
         if self.enough == longest:
             return (
-                f"The model uses all of this text: with fewer than the last {longest} tokens its "
-                "guesses are clearly worse."
+                f"The model uses all of this text: with only the last {self.windows[-2]} of "
+                f"{longest} tokens its guesses are clearly worse."
             )
         few = "token serves" if self.enough == 1 else f"{self.enough} tokens serve"
         return f"The last {few} the model nearly as well as all {longest}, on average over its guesses."

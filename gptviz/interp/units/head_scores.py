@@ -200,7 +200,9 @@ class HeadScores:
         if not score.is_kind:
             return f"{title} {score.does}: {how_much}."
         many = f"{int((values >= CLEARLY).sum())} of {values.size} heads"
-        return f"{title} {score.does}: {how_much}. {many} give {100 * CLEARLY:.0f} % or more."
+        return (
+            f"{title} {score.does}: {how_much}. So do {many}, with {100 * CLEARLY:.0f} % or more."
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score

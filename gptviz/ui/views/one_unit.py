@@ -21,7 +21,7 @@ from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.language_model import units
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.views import edits
-from gptviz.ui.views.where_most import largest_size
+from gptviz.ui.views.where_most import SHOWN, largest_size
 from gptviz.ui.widgets import (
     addresses,
     capitalise_text,
@@ -65,11 +65,10 @@ def strongest_tokens(subject: Subject, activity: Activity, index: int) -> str:
     """The tokens at which a unit is most active, as Markdown; empty where it is never active."""
     if activity.largest[index] <= 0:
         return ""
-    most = [token for token, value in activity.tokens(index, ANSWERS) if value > 0]
-    # the means at each token of a large vocabulary are not kept
-    if not activity.by_token.size:
-        highest = (int(activity.rows[row][place]) for row, place in activity.places(index))
-        most = list(dict.fromkeys(highest))[:ANSWERS]
+    # of the places that are shown below
+    shown = zip(activity.places(index)[:SHOWN], activity.highest[:, index], strict=False)
+    highest = (int(activity.rows[row][place]) for (row, place), value in shown if value > 0)
+    most = list(dict.fromkeys(highest))[:ANSWERS]
     return ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token in most)
 
 

@@ -36,9 +36,10 @@ def name_place(words: Sequence[str], place: int) -> str:
     them: "the 2nd “to”".
     """
     word = words[place]
-    if list(words).count(word) == 1:
+    places = [at for at, other in enumerate(words) if other == word]
+    if len(places) == 1:
         return in_quotes(word)
-    return f"the {format_ordinal(list(words[: place + 1]).count(word))} {in_quotes(word)}"
+    return f"the {format_ordinal(places.index(place) + 1)} {in_quotes(word)}"
 
 
 def say_answer(sentence: str, then: str = "", *, help: str | None = None) -> None:

@@ -4,6 +4,7 @@ kept in fewer bits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from gptviz.figures.changing.fewer_bits import matrix_errors, memory_bars
 from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.interp.changing import fewer_bits as computed
 from gptviz.interp.changing.edits import edits, fitting
-from gptviz.interp.changing.fewer_bits import MatrixError, Weight
+from gptviz.interp.changing.fewer_bits import MatrixError
 from gptviz.interp.changing.weight_edits import WEIGHTS, quantisers
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine.memory import in_bytes
@@ -71,13 +72,15 @@ def show(subject: Subject) -> PageResult:
     text = _setting(config, subject.key)
     if text is None:
         model = subject.lm.model
-        whole = in_bytes(4 * parameter_count(config))
+        whole = 4 * parameter_count(config)
+        now = precision.bytes_in_memory(model)
         say_answer(
-            f"In memory this model takes {in_bytes(precision.bytes_in_memory(model))}; with all its "
-            f"numbers in float32 it would take {whole}.",
+            f"This model takes {in_bytes(now)} of memory; with 32 bits for each number it would "
+            f"take {in_bytes(whole)}.",
             f"Its weights are {precision.describe_types(model)}. Choose a number of bits to see "
             "what fewer would change.",
         )
+        _memory_shown({"32 bits for each number": whole, "as it is here": now})
         return NOTHING
     if subject.kind.continues:
         subject = shorten_prompt(
@@ -181,12 +184,13 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
     guess = before_after.ask_guess_move(subject, shown, before)
     how = describe_setting(text)
     say_answer(
-        f"In float32 this model takes {in_bytes(size.float32)}; with {how} it takes "
-        f"{in_bytes(size.kept)}, and {guess.sentence}."
+        f"With 32 bits for each number this model takes {in_bytes(size.float32)} of memory, with "
+        f"{how} {in_bytes(size.kept)}.",
+        f"With {how} {guess.sentence}.",
     )
     left, right = st.columns([6, 5], gap="medium")
     with left:
-        _memory_shown(size, how)
+        _memory_shown({"32 bits for each number": size.float32, how: size.kept})
         metrics(cells)
     with right:
         guess.show()
@@ -227,17 +231,17 @@ def describe_setting(text: str) -> str:
     return numbers if matrix == WEIGHTS else f"{numbers} of {escape_markdown(matrix)}"
 
 
-def _memory_shown(size: Weight, how: str) -> None:
-    """What the model takes as it is and with fewer bits, as bars."""
+def _memory_shown(sizes: Mapping[str, int]) -> None:
+    """What the weights take, in bytes, by how they are kept, as bars."""
     table = LabelledArray(
-        np.array([size.float32, size.kept]), (Axis("kept as", ("float32", how)),), unit="bytes"
+        np.array(list(sizes.values())), (Axis("kept as", tuple(sizes)),), unit="bytes"
     )
-    whole, kept = written = [in_bytes(size.float32), in_bytes(size.kept)]
+    written = [in_bytes(size) for size in sizes.values()]
+    said = ", ".join(f"{size} with {how}" for how, size in zip(sizes, written, strict=True))
     show_figure(
         memory_bars(table, written, theme()),
         key="memory with fewer bits",
-        alt=f"Memory of the weights: {whole} in float32, {kept} with {how}; what is not in these "
-        "matrices stays float32.",
+        alt=f"Memory of the weights: {said}.",
     )
 
 

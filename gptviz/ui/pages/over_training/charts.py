@@ -44,6 +44,7 @@ from gptviz.ui.views.which_logit import LISTED, which_logit
 from gptviz.ui.widgets import (
     Try,
     addresses,
+    capitalise_text,
     controls,
     escape_markdown,
     jobs,
@@ -435,12 +436,13 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
     ]
     (before, after), first = groups[0]
     half = "half of its whole change" if len(first) == 1 else "half of each whole change"
-    then = [f"That is where {half} was reached."]
+    then = [f"{capitalise_text(change(*one))}." for one in first[1:]]
+    then.append(f"That is where {half} was reached.")
     for (earlier, later), pairs in groups[1:]:
         names = join_words([name(*pair) for pair in pairs])
         then.append(f"For {names} it was reached between step {earlier:,} and step {later:,}.")
     say_answer(
-        f"Between step {before:,} and step {after:,} {join_words([change(*one) for one in first])}.",
+        f"It learned most between step {before:,} and step {after:,}: {change(*first[0])}.",
         " ".join(then),
     )
 

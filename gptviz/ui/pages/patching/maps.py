@@ -288,7 +288,7 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
     if cells:
         patched, best, _ = max(cells, key=lambda cell: cell[2])
         exact = heatmaps.is_exact(best.what, best.block, best.place)
-        say_answer(*_which_carries(patched, best, prompts.tokens, exact=exact), help=about)
+        say_answer(*_which_carries(patched, best, prompts, exact=exact), help=about)
         framed = framed or best
     else:
         say_answer(about)
@@ -310,15 +310,15 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
 
 
 def _which_carries(
-    patched: Patched, cell: PatchCell, tokens: Sequence[str], *, exact: bool
+    patched: Patched, cell: PatchCell, prompts: Prompts, *, exact: bool
 ) -> tuple[str, str]:
     """Which sublayer at which token carries the answer, and what its patch brings back."""
     sublayer = "attention" if cell.what == "attention.out" else "MLP"
-    part = f"the {sublayer} of block {cell.block} at {name_place(tokens, cell.place)}"
+    part = f"the {sublayer} of block {cell.block} at {name_place(prompts.tokens, cell.place)}"
     if patched.shares[cell.block, cell.place] >= CARRIES:
-        answer = f"{capitalise_text(part)} carries the answer."
+        answer = f"{capitalise_text(part)} carries the answer {in_quotes(prompts.names[0])}."
     else:
-        answer = f"No single part carries the answer; {part} comes nearest."
+        answer = f"No single part carries the answer {in_quotes(prompts.names[0])}; {part} comes nearest."
     return answer, f"Put into the corrupted prompt, it {_restores(patched, cell, exact=exact)}"
 
 
