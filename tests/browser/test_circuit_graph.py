@@ -115,7 +115,10 @@ def test_lines_stand_back_until_a_box_is_chosen_whose_ways_are_then_in_front_als
 ) -> None:
     view = mounted("circuit_graph", packed(found))
     faded = "(lines) => lines.map((line) => Number(getComputedStyle(line).strokeOpacity))"
-    assert max(view.page.locator(".lines .edge").evaluate_all(faded)) <= 0.5
+    assert max(view.page.locator(".lines .edge:not(.main)").evaluate_all(faded)) <= 0.5
+    main = view.page.locator(".lines .edge.main")
+    assert main.count() == len(found.main_edges)
+    assert min(main.evaluate_all(faded)) > 0.9, "the path that the page names is drawn dark"
     assert in_front(view) == []
     node(view, found, PREVIOUS).click()
     view.page.mouse.move(0, 0)

@@ -40,7 +40,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.views import by_word, edits, encoder_decoder
 from gptviz.ui.views.read import PromptRead, read_by
-from gptviz.ui.widgets import addresses, controls, in_quotes, jobs, name_place, say_answer
+from gptviz.ui.widgets import addresses, controls, jobs, name_place, say_answer
 
 CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
@@ -297,7 +297,7 @@ def _sentence(subject: Subject, read: PromptRead, seen: Overview, block: int, he
     texts = _texts(subject, read, None)
     return (
         f"At {name_place(texts['queries'], len(texts['queries']) - 1)}, {_unit(read, block, head).title} reads "
-        f"{in_quotes(texts['keys'][key])} most: {percent(float(shares[key]))} of its attention."
+        f"{name_place(texts['keys'], key)} most: {percent(float(shares[key]))} of its attention."
     )
 
 
