@@ -29,7 +29,9 @@ first, *others = st.columns([14, 5, 5, 7, 6], gap="small", vertical_alignment="b
 with first:
     view = counts.view_control()
 if view == BITS:
-    close(PAGE, None, *fewer_bits.show(subject))
+    with st.container(gap="xsmall"):  # so that the picture begins high
+        shown = fewer_bits.show(subject)
+    close(PAGE, None, *shown)
     st.stop()
 chosen = counts.setting(config, others)
 costs = counts.costs_of(config, chosen.batch, chosen.tokens)

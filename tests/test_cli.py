@@ -563,7 +563,7 @@ def test_every_setting_of_a_recipe_is_an_option_that_reaches_the_run(
     asked = Recipe(
         steps=2, batch_size=3, optimiser="muon", learning_rate=0.5, schedule="linear", warmup=0.25, final_rate=0.75,
         weight_decay=0.2, label_smoothing=0.1, expert_balance=0.1, beta1=0.7, beta2=0.8, clip=0.0, precision="bfloat16",
-        compile="no", evaluations=1, snapshots=0, seed=5,
+        compile="no", evaluations=1, snapshots=0, seed=5, keep_weights=0.5,
     )  # fmt: skip
     options: list[str] = []
     for field in fields(Recipe):

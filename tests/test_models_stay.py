@@ -38,7 +38,7 @@ METHODS = sorted(
 REFUSED = {
     *("along_strength", "answer", "answers", "beam_sums", "beams", "classify", "data_rows"),
     *("decoded", "example_pairs", "experts", "over_training", "probabilities", "shares_in_data"),
-    *("source", "speculation", "tested_rows", "trained_on", "waves"),
+    *("source", "speculation", "tested_rows", "trained_on", "waves", "weight_circuit"),
 }
 
 

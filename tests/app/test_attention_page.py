@@ -69,7 +69,9 @@ def test_the_page_opens_on_the_head_that_clearly_reads_one_token_and_says_so(
     assert said in " ".join(one.value for one in at.markdown)
     assert not at.warning
     other = page(prompt="How now", block="2", head="3")
-    assert "At the 2nd “w”, head 3 of block 2 reads" in " ".join(one.value for one in other.markdown)
+    assert "At the 2nd “w”, head 3 of block 2 reads" in " ".join(
+        one.value for one in other.markdown
+    )
 
 
 def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(

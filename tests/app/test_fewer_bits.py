@@ -51,7 +51,13 @@ def test_the_numbers_are_those_of_the_library(address: dict[str, str], kind: str
     assert found.divergence is not None
     assert found.loss is not None
     shown = metrics(at)
-    assert shown["Weight"] == f"{in_bytes(found.weight.float32)} → {in_bytes(found.weight.kept)}"
+    assert (
+        f"**With 32 bits for each number this model takes {in_bytes(found.weight.float32)}, with "
+        in says(at)
+    )
+    assert f" {in_bytes(found.weight.kept)}.**" in says(at)
+    sizes = numbers(chart(at, "memory with fewer bits")["data"][0]["x"])
+    assert sizes.tolist() == [found.weight.float32, found.weight.kept]
     assert float(shown["Guesses move by"].split()[0].replace("·", "")) >= 0
     assert (
         shown["Loss over the prompt, nats per token"]
@@ -101,7 +107,8 @@ def test_the_button_shows_the_model_so_on_every_page_and_another_one_takes_it_ba
 def test_a_model_that_has_the_edit_is_compared_with_the_whole_one() -> None:
     at = page(edits="weights=Q4_0")
     plain = page(bits="Q4_0")
-    assert metrics(at)["Weight"] == metrics(plain)["Weight"]
+    bars, others = (chart(one, "memory with fewer bits")["data"][0]["x"] for one in (at, plain))
+    np.testing.assert_array_equal(numbers(bars), numbers(others))
     np.testing.assert_array_equal(cells(at), cells(plain))
     assert at.selectbox(key="bits").value == "Q4_0"
 

@@ -122,12 +122,13 @@ TOP = """(what) => {
     const main = document.querySelector('[data-testid=stMain]');
     const views = main.querySelectorAll(what);
     const boxes = [...views].map((one) => one.getBoundingClientRect());
-    return boxes.find((box) => box.height >= 10 * letter && box.width >= 7 * letter)?.top ?? null;
+    const large = boxes.filter((box) => box.height >= 10 * letter && box.width >= 7 * letter);
+    return large.length ? Math.min(...large.map((box) => box.top)) : null;
 }"""
 CHART = "[data-testid=stPlotlyChart]"
-# Pages without a picture begin with links to lessons, or with a box to type in. The picture of Runs
+# Pages without a picture begin with links. The picture of Runs
 # is the chart beside its table.
-UNPICTURED: dict[str, Literal["link", "textbox"]] = {"lessons": "link", "open_model": "textbox"}
+UNPICTURED: dict[str, Literal["link"]] = {"lessons": "link", "open_model": "link"}
 
 
 def check_text_is_text(page: Page) -> None:

@@ -352,6 +352,7 @@ def test_what_lacks_a_part_is_left_out_by_name() -> None:
         "classifier": "positions sinusoidal",
         "classifier-no-dropout": "positions sinusoidal",
         "finetune-lora": "an adapter",
+        "sentences-sparse": "norm rmsnorm",
         "seq2seq": "positions sinusoidal",
     }
 

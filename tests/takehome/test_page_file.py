@@ -174,7 +174,7 @@ def test_what_the_address_says_may_come_by_the_standard_input(
     [
         ("blok=1", "takes no 'blok' here: did you mean 'block'? There are block,"),
         ("block=99", "has no block = '99'; it takes a whole number from 0 to "),
-        ("step=999999", "has no step = '999999'; there are 0, 64, 128,"),
+        ("step=999999", "has no step = '999999'; there are 0, 128, 6000,"),
         ("sort=previou", "did you mean 'previous'"),
         ("edits=blocks.9.mlp", "blocks.9.mlp"),
         ("block", "--state block names no value"),

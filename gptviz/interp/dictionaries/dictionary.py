@@ -113,7 +113,10 @@ class Dictionary:
 
     def encode(self, stream: Tensor) -> Tensor:
         """How active the features are [..., feature] in vectors that it reads [..., d_model]."""
-        before = F.linear(stream.to(self.encoder), self.encoder, self.bias)
+        read = stream.to(self.encoder)
+        if not self.is_transcoder:
+            read = read - self.decoder_bias
+        before = F.linear(read, self.encoder, self.encoder_bias)
         if self.k:
             largest = before.topk(self.k, -1)
             before = torch.zeros_like(before).scatter(-1, largest.indices, largest.values)

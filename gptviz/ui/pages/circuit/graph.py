@@ -182,9 +182,7 @@ def _settings(subject: Subject, chosen: CircuitChoice) -> dict[str, Any]:
 
 
 def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
-    """The graph in a sentence, and where it explains little, the way to the page that does not need
-    a graph.
-    """
+    """The graph in a sentence."""
     boxes = format_count(len(data.nodes), "box", "boxes")
     lines = format_count(len(data.edges), "line")
     if data.reached:
@@ -200,6 +198,10 @@ def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     else:
         st.markdown(traced)
     say_beside_parts(subject, _settings(subject, chosen), data, is_large=is_large(subject))
+
+
+def lead_to_patching(data: Circuit) -> None:
+    """Where the graph explains little, the way to the page that does not need one."""
     if data.share < LITTLE_EXPLAINED:
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             st.caption(
@@ -316,9 +318,7 @@ def describe_random(data: Circuit, result: Checked) -> str:
 
 
 def say_random(data: Circuit, result: Checked | None) -> None:
-    """What as many random lines keep, beside the share that the graph explains, once it was
-    checked.
-    """
+    """What the graph keeps alone, and what as many random lines keep, once it was checked."""
     if result is not None and np.isfinite(result.share):
         st.caption(
             f"Alone it keeps **{_format_share(result.share)}** of the answer; "

@@ -44,8 +44,7 @@ DRAWN = 60
 def choose_view(subject: Subject) -> str:
     """The control for the view, of a model whose task has questions; else the guess."""
     if not weight_circuits.weight_tasks(subject.lm):
-        addresses.accept_values("view", one_of([GUESS]))
-        return GUESS
+        return controls.linked_choice("view", str, GUESS, values=one_of([GUESS]))
     hint = (
         "The parts behind one guess; or the single weights behind the answers to all questions of "
         "a task."

@@ -184,9 +184,9 @@ def _show_losses(subject: Subject, shown: ModelKey, text: str) -> PageResult:
     guess = before_after.ask_guess_move(subject, shown, before)
     how = describe_setting(text)
     say_answer(
-        f"With 32 bits for each number this model takes {in_bytes(size.float32)} of memory, with "
-        f"{how} {in_bytes(size.kept)}.",
-        f"With {how} {guess.sentence}.",
+        f"With 32 bits for each number this model takes {in_bytes(size.float32)}, with {how} "
+        f"{in_bytes(size.kept)}.",
+        f"Then {guess.sentence}.",
     )
     left, right = st.columns([6, 5], gap="medium")
     with left:

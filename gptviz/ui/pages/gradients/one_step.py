@@ -84,12 +84,14 @@ def show() -> StepView:
     )
     st.caption(said)
     read = "result.way_back([lm.tokenizer.label(i) for i in result.ids[:-1]])"
-    code = asked.code(
-        "result.slope, result.pulls, result.before, result.after, result.loss_after", read
-    )
     written = as_words.show(subject, MOST_GUESSED)
-    if written is not None:
-        code += f"\nwritten = {written.call}\nwritten.changed_words(lm.tokenizer.label)"
+    if written is None:
+        words = []
+    else:
+        words = [f"written = {written.call}", "written.changed_words(lm.tokenizer.label)"]
+    code = asked.code(
+        "result.slope, result.pulls, result.before, result.after, result.loss_after", *words, read
+    )
     return StepView(_tries(subject), lambda: step.way_back(labels[:-1]), code)
 
 

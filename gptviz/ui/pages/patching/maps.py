@@ -285,20 +285,21 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
         for *at, share in largest_cells(heatmaps.shown_maps[name], 1)
     ]
     framed = chosen_cell(heatmaps)
-    if cells:
-        patched, best, _ = max(cells, key=lambda cell: cell[2])
-        exact = heatmaps.is_exact(best.what, best.block, best.place)
-        say_answer(*_which_carries(patched, best, prompts, exact=exact), help=about)
-        framed = framed or best
-    else:
-        say_answer(about)
-    _row(
-        shown_quantities(subject.lm.model.config, BY_POSITION),
-        prompts,
-        heatmaps,
-        framed,
-        first,
-    )
+    with st.container(gap="xsmall"):  # so that the maps begin high
+        if cells:
+            patched, best, _ = max(cells, key=lambda cell: cell[2])
+            exact = heatmaps.is_exact(best.what, best.block, best.place)
+            say_answer(*_which_carries(patched, best, prompts, exact=exact), help=about)
+            framed = framed or best
+        else:
+            say_answer(about)
+        _row(
+            shown_quantities(subject.lm.model.config, BY_POSITION),
+            prompts,
+            heatmaps,
+            framed,
+            first,
+        )
     if first:
         if first > 1:
             places = f"positions 0 to {first - 1}"
@@ -319,7 +320,7 @@ def _which_carries(
         answer = f"{capitalise_text(part)} carries the answer {in_quotes(prompts.names[0])}."
     else:
         answer = f"No single part carries the answer {in_quotes(prompts.names[0])}; {part} comes nearest."
-    return answer, f"Put into the corrupted prompt, it {_restores(patched, cell, exact=exact)}"
+    return answer, f"Its patch {_restores(patched, cell, exact=exact)}"
 
 
 def first_shown(subject: Subject, prompts: Prompts) -> int:
