@@ -96,7 +96,7 @@ test("positions stand in their order, what is left out between them is marked, a
 test("an edge runs from the top of its source to the way into its target that its kind says", () => {
   const placed = layout(GRAPH);
   const ends = (/** @type {"query" | "key" | "value"} */ kind) =>
-    (curve(placed, { from: 4, to: 1, kind, value: 1, share: 1 }).match(/-?[\d.]+/g) ?? []).map(Number);
+    (curve(placed, { from: 4, to: 1, kind, value: 1, share: 1, main: false }).match(/-?[\d.]+/g) ?? []).map(Number);
   const [query, key, value] = [ends("query"), ends("key"), ends("value")];
   assert.deepEqual(query.slice(0, 2), [placed.nodes[4].x + placed.nodes[4].width / 2, placed.nodes[4].y]);
   assert.ok(query[6] < key[6] && key[6] < value[6]);
@@ -141,7 +141,7 @@ test("a dozen boxes in ten layers stand on one screen, and say what their number
 });
 
 /** @param {number} from @param {number} to @param {number} value @param {"value" | "key"} [kind] @returns {import("../../gptviz/components/circuit_graph/layout.js").Edge} */
-const edge = (from, to, value, kind = "value") => ({ from, to, kind, value, share: 0.1 });
+const edge = (from, to, value, kind = "value") => ({ from, to, kind, value, share: 0.1, main: from === 1 });
 const NAMED = GRAPH.map((one, i) => ({ ...one, name: `n${i}` }));
 const EDGES = [edge(1, 0, 5), edge(2, 0, 3), edge(3, 1, 2), edge(3, 2, -4), edge(3, 1, 7, "key"), edge(4, 3, 1), edge(4, 0, 6)];
 

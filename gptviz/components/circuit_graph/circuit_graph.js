@@ -127,7 +127,12 @@ class Graph extends View {
       return make("span", "aligned entry", [line, make("span", "", words)]);
     };
     return [
-      ...[this.unit, entry("up", "adds"), entry("down", "takes away"), make("span", "aligned entry", "width: how much; dark: the main path")],
+      ...[
+        this.unit,
+        entry("up", "adds"),
+        entry("down", "takes away"),
+        make("span", "aligned entry", "width: how much; dark: the main path"),
+      ],
       ...[entry("value", "V value, MLP, logit"), entry("key", "K key"), entry("query", "Q query"), this.wider],
     ];
   }
