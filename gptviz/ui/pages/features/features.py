@@ -48,6 +48,8 @@ SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {
     TOKEN: "At a token",
     PROMPT: "On this text",
 }
+# How wide the name of a dictionary may be, in pixels.
+NAME = 220
 # The parts that are listed, those that add most.
 PARTS = 10
 # What a dictionary gives back.
@@ -74,7 +76,8 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         if len(names) == 1:
             name = names[0]
         else:
-            name = controls.select("Dictionary", names, key="dictionary", help=hint)
+            with st.container(width=NAME):
+                name = controls.select("Dictionary", names, key="dictionary", help=hint)
         how = text_to_read(subject, "the features")
         # The means at each token of a large vocabulary are not kept.
         few = (

@@ -26,7 +26,7 @@ def show(subject: Subject, last: int) -> AskedAnalysis[BackwardLens] | None:
     blocks = blocks_with_mlp(subject.lm.model)
     if not blocks:
         return None
-    st.markdown("##### What the step writes into an MLP, in words")
+    st.markdown("**What the step writes into an MLP, in words**")
     mlps = [Unit("mlp", block).name for block in blocks]
     chosen = controls.select(
         "MLP",
