@@ -131,7 +131,7 @@ class Graph extends View {
         this.unit,
         entry("up", "adds"),
         entry("down", "takes away"),
-        make("span", "aligned entry", "width: how much; dark: the main path"),
+        make("span", "aligned entry", "width: how much; full colour: the main path"),
       ],
       ...[entry("value", "V value, MLP, logit"), entry("key", "K key"), entry("query", "Q query"), this.wider],
     ];
