@@ -146,6 +146,7 @@ checkpoints: install ## make the shipped models again
 	$(call THIN,sentences,00001 00002 00003)
 	$(call FEATURES,sentences) --block 1 --size 128 --k 6
 	$(TRAIN) sentences-sparse --snapshots 0
+	$(TRAIN) quotes
 	for block in 0 1 2; do $(RUN) -m gptviz dictionary sentences --target mlp --block $$block --size 128 --k 4 --steps 4000 \
 	  --out checkpoints/sentences/mlp-$$block.safetensors || exit 1; done
 	$(TRAIN) jobs --name jobs-90 --task nurse=90 --task doctor=10

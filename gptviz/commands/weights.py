@@ -45,11 +45,26 @@ def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = Fals
     if check:
         checked = check_weights(lm, circuit, part)
         content["check"] = pick_values(
-            checked, "whole_loss", "loss", "right", "without_circuit", "without_others"
+            checked,
+            "whole_loss",
+            "loss",
+            "right",
+            "without_circuit",
+            "without_others",
+            "right_without_each",
+            "right_without_others",
         )
         lines.append(
             f"of sentences that they were not found with they answer {checked.right:.1%}; the whole "
             f"model without them keeps {checked.without_circuit:.1%} of the difference, without as "
             f"many others {checked.without_others:.1%}"
         )
+        each = checked.right_without_each
+        others = checked.right_without_others
+        if each and others:
+            lines.append(
+                f"without one of the {len(each)} that matter most alone, it answers from "
+                f"{min(each):.1%} to {max(each):.1%} of them, without one of {len(others)} others "
+                f"drawn at random from {min(others):.1%} to {max(others):.1%}"
+            )
     return CommandOutput(content, lines)

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gptviz.interp.explaining import weight_circuit as circuits
 from gptviz.interp.explaining.weight_circuit import (
     End,
     Questions,
+    Switchable,
+    Weight,
     WeightCheck,
     WeightCircuit,
     check,
@@ -48,7 +51,7 @@ def weight_tasks(lm: LoadedModel) -> tuple[str, ...]:
     task = lm.task
     if task is None:
         return ()
-    return tuple(part for part in task.parts if task.choices(part, 1) is not None)
+    return tuple(part for part in task.parts or (task.name,) if task.choices(part, 1) is not None)
 
 
 @check_settings
@@ -72,14 +75,35 @@ def pruned(
 
 def name_weights(lm: LoadedModel, circuit: WeightCircuit) -> tuple[tuple[str, str], ...]:
     """What each weight of a circuit leads from and to, with the words of the vocabulary."""
+    return tuple(_name_ends(lm, weight) for weight in circuit.weights)
 
+
+def _name_ends(lm: LoadedModel, weight: Weight) -> tuple[str, str]:
     def name_end(end: End) -> str:
         if end.kind in ("token", "logit"):
             return f"{end.kind} {lm.tokenizer.label(end.index)}"
         return end.name
 
-    of = [ends(weight, lm.model.config) for weight in circuit.weights]
-    return tuple((name_end(source), name_end(target)) for source, target in of)
+    source, target = ends(weight, lm.model.config)
+    return name_end(source), name_end(target)
+
+
+def weight_between(lm: LoadedModel, circuit: WeightCircuit, source: str, target: str) -> Weight:
+    """The weight of a circuit that leads from one place to another, named as in `name_weights`; a
+    ValueError if it has none.
+    """
+    for weight in circuit.weights:
+        if _name_ends(lm, weight) == (source, target):
+            return weight
+    raise ValueError(f"no weight of the circuit leads from {source!r:.40} to {target!r:.40}")
+
+
+def right_without(lm: LoadedModel, part: str, weight: Weight, *, questions: Count = 256) -> float:
+    """The share of held-out questions in which the model prefers the right token if one weight is
+    switched off.
+    """
+    of = Switchable(lm.model, _ask(lm, part, questions, held_out=True))
+    return circuits.right_without(of, weight.matrix, weight.row, weight.column)
 
 
 def _ask(lm: LoadedModel, part: str, count: int, *, held_out: bool = False) -> Questions:

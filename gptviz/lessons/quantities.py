@@ -19,6 +19,7 @@ from cachetools.keys import hashkey
 from gptviz.generate.sampling import Ledger, Sampling, ledger
 from gptviz.generate.speculation import Speculated
 from gptviz.interp.dictionaries import superposition
+from gptviz.interp.explaining.weight_circuit import WeightCircuit
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion
 from gptviz.interp.reading import (
@@ -31,7 +32,7 @@ from gptviz.interp.reading import (
 )
 from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
 from gptviz.interp.reading.waves import ClockWaves
-from gptviz.language_model import LanguageModel, explaining, load
+from gptviz.language_model import LanguageModel, explaining, load, weight_circuits
 from gptviz.language_model.core import decode_answer, ids_of, special_tokenizer
 from gptviz.language_model.over_training import measure_input
 from gptviz.model import parameter_count
@@ -706,6 +707,47 @@ def gradient_reaching(residual: str, depth: int = 12) -> float:
 @lru_cache(maxsize=64)
 def _reaching(depth: int) -> dict[str, float]:
     return gradients.reaching(gradients.compare_untrained(depth))
+
+
+@_once
+def _weight_circuit(lm: LanguageModel, part: str) -> WeightCircuit:
+    return lm.weight_circuit(part)
+
+
+def circuit_weights(lm: LanguageModel, part: str) -> int:
+    """How many single weights answer the questions of a task: see the page Circuit, Weights of a
+    task.
+    """
+    return len(_weight_circuit(lm, part).weights)
+
+
+def weights_left(lm: LanguageModel, part: str) -> int:
+    """How many weights of the model are not 0; `part` is a task that it has learned."""
+    return _weight_circuit(lm, part).of
+
+
+def weight_between(lm: LanguageModel, part: str, source: str, target: str) -> float:
+    """The weight that leads from one place to another, among those that answer the questions of a
+    task; places as the page Circuit names them, such as "token “" and "stream 5".
+    """
+    return weight_circuits.weight_between(lm, _weight_circuit(lm, part), source, target).value
+
+
+def right_without_weight(lm: LanguageModel, part: str, source: str, target: str) -> float:
+    """The share of held-out questions that are answered right without that weight; half of them are
+    by chance.
+    """
+    weight = weight_circuits.weight_between(lm, _weight_circuit(lm, part), source, target)
+    return weight_circuits.right_without(lm, part, weight)
+
+
+@_once
+def right_without_another(lm: LanguageModel, part: str) -> float:
+    """The least share of held-out questions that are answered right without one other weight,
+    drawn at random several times.
+    """
+    found = weight_circuits.check_weights(lm, _weight_circuit(lm, part), part)
+    return min(found.right_without_others)
 
 
 @lru_cache(maxsize=8)

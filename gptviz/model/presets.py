@@ -180,6 +180,18 @@ PRESETS: dict[str, Config] = {
     "jobs": replace(
         _TASK, vocab_size=22, context_length=7, d_model=32, n_head=2, d_mlp=32, tied=True
     ),
+    # Two heads and no MLP: a norm that lets a 0 in the stream be a 0, and little else to read.
+    "quotes": replace(
+        _TASK,
+        vocab_size=44,
+        context_length=11,
+        d_model=16,
+        d_head=4,
+        n_layer=1,
+        n_head=2,
+        d_mlp=0,
+        norm="rmsnorm",
+    ),
     # 124,439,808 parameters: GPT-2 small (Radford et al. 2019).
     "gpt2": Config(
         vocab_size=50_257,

@@ -391,6 +391,13 @@ PLANS: dict[str, Plan] = {
         related=("sentences",),
         changes=_FEW_WEIGHTS,
     ),
+    "quotes": Plan(
+        "quotes",
+        "A model that one can read: of 100 weights it has three, and with them it closes every "
+        "quotation with the mark that belongs to the one that opened it.",
+        replace(_SENTENCES, steps=1_000, batch_size=32, keep_weights=0.03),
+        data="quotes",
+    ),
     "jobs": Plan(
         "jobs",
         "What did my data do? Sentences with a dial for how many nurses are “she”: train two "
@@ -545,7 +552,16 @@ GROUPS = (
     ),
     ExperimentGroup(
         "Tasks with known answers",
-        ("sums", "addition", "copy", "induction", "modular", "sentences", "sentences-sparse"),
+        (
+            "sums",
+            "addition",
+            "copy",
+            "induction",
+            "modular",
+            "sentences",
+            "sentences-sparse",
+            "quotes",
+        ),
     ),
     ExperimentGroup("What did my data do?", ("jobs",)),
     ExperimentGroup(

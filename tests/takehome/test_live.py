@@ -353,6 +353,7 @@ def test_what_lacks_a_part_is_left_out_by_name() -> None:
         "classifier-no-dropout": "positions sinusoidal",
         "finetune-lora": "an adapter",
         "sentences-sparse": "norm rmsnorm",
+        "quotes": "norm rmsnorm",
         "seq2seq": "positions sinusoidal",
     }
 

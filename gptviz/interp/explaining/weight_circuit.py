@@ -23,7 +23,7 @@ masks of nodes so; Wang et al. 2023 (mean ablation).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -41,6 +41,8 @@ RATE = 0.05
 # The part of the weights that goes at a step, and the questions that are asked there.
 FEWER = 0.015
 ASKED = 64
+# So many weights of a circuit, and as many others, are switched off one at a time.
+SWITCHED = 48
 # The tables of vectors: what is read of them is a row.
 TABLES = ("embed.weight", "positions.table.weight")
 
@@ -101,6 +103,11 @@ class WeightCheck:
     without_circuit: float
     #: the same if as many other weights are, drawn at random
     without_others: float
+    #: of each of the first `by_effect` weights of the circuit, at most `SWITCHED`, the share of the
+    #: questions in which the whole model prefers the right token if that weight alone is off
+    right_without_each: tuple[float, ...]
+    #: the same of as many other weights, or of all if there are fewer, drawn at random
+    right_without_others: tuple[float, ...]
 
 
 Masks = dict[str, Tensor]
@@ -365,7 +372,30 @@ def check(
         right=float((kept > 0).float().mean()),
         without_circuit=left_without(circuit),
         without_others=left_without(drawn),
+        right_without_each=tuple(
+            right_without(of, one.matrix, one.row, one.column)
+            for one in by_effect(weights)[:SWITCHED]
+        ),
+        right_without_others=tuple(
+            right_without(of, name, row, column)
+            for name, mask in _highest(of, chances, min(len(weights), SWITCHED)).items()
+            for row, column in (mask * of.all[name] * (1 - circuit[name])).nonzero().tolist()
+        ),
     )
+
+
+def by_effect(weights: Iterable[Weight]) -> list[Weight]:
+    """The weights, first the one without which most of the difference goes."""
+    return sorted(weights, key=lambda one: -one.effect)
+
+
+def right_without(of: Switchable, matrix: str, row: int, column: int) -> float:
+    """The share of the questions in which the model prefers the right token if one weight is
+    switched off.
+    """
+    mask = of.all[matrix].clone()
+    mask[row, column] = 0
+    return float((of.differences({**of.all, matrix: mask}) > 0).float().mean())
 
 
 def _masks_of(of: Switchable, weights: tuple[Weight, ...]) -> Masks:

@@ -23,6 +23,7 @@ from gptviz.text.tokenizers.symbols import SymbolTokenizer
 
 from .base import HELD_OUT, Examples, Task, all_counted, validation_rng
 from .jobs import Jobs
+from .quotes import Quotes
 from .sentences import Sentences
 
 _MOST_SYMBOLS: Final = 10_000
@@ -347,7 +348,8 @@ class Modular(Task):
 
 
 TASKS: dict[str, type[Task]] = {
-    kind.name: kind for kind in (Reversal, Addition, Copy, Induction, Modular, Sentences, Jobs)
+    kind.name: kind
+    for kind in (Reversal, Addition, Copy, Induction, Modular, Sentences, Jobs, Quotes)
 }
 
 

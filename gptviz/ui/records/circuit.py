@@ -40,5 +40,5 @@ PAGE = Page(
         Keys("circuit_graph", ("Enter", "p"), "opens a box, and pins it"),
     ),
     opens_on="sentences",
-    states=({"model": "sentences-sparse", "view": WEIGHTS},),
+    states=({"model": "quotes", "view": WEIGHTS},),
 )

@@ -4,6 +4,7 @@ does what is said of it.
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 
 import numpy as np
@@ -210,3 +211,69 @@ def test_the_command_gives_what_the_library_gives(
         assert one["value"] == pytest.approx(float(matrix[weight.row, weight.column]))
     printed = output(capsys, *asked)
     assert f"{len(circuit.weights):,} of {circuit.of:,} weights keep" in printed
+
+
+@pytest.fixture(scope="module")
+def quotes() -> LanguageModel:
+    return gptviz.load("quotes", device="cpu")
+
+
+def test_a_whole_task_is_a_circuit_that_fits_on_a_screen(quotes: LanguageModel) -> None:
+    circuit = quotes.weight_circuit("quotes")
+    assert len(circuit.weights) <= 20
+    assert circuit.share >= 0.9
+    assert circuit.right == 1
+
+
+def test_one_weight_of_the_circuit_breaks_its_task_and_none_outside_of_it_does(
+    quotes: LanguageModel,
+) -> None:
+    circuit = quotes.weight_circuit("quotes")
+    inside = {(one.matrix, one.row, one.column) for one in circuit.weights}
+    asked = quotes.task.choices("quotes", 200, held_out=True)  # type: ignore[union-attr]
+    found_with = weight_circuits._ask(quotes, "quotes", 200, held_out=True)
+    means = Switchable(quotes.model, found_with).means
+
+    def right_without(name: str, row: int, column: int) -> float:
+        """The same by hand: the parameters of a copy are changed, and its own pass answers."""
+        model = copy.deepcopy(quotes.model)
+        matrix = dict(model.named_parameters())[name]
+        with torch.no_grad():
+            value = float(matrix[row, column])
+            matrix[row, column] = 0
+            lost = value * float(means[name][row if name in circuits.TABLES else column])
+            if name in circuits.TABLES:
+                matrix[:, column] += lost
+            elif "unembed" not in name:
+                dict(model.named_parameters())[name.replace("weight", "bias")][row] += lost
+            logits = model(torch.as_tensor(asked.ids[:, :-1]))
+        if "unembed" in name:
+            logits[..., row] += lost
+        of = torch.arange(len(asked.ids)), torch.as_tensor(asked.at)
+        right, wrong = (logits[*of, torch.as_tensor(one)] for one in (asked.right, asked.wrong))
+        return float((right > wrong).float().mean())
+
+    every = {
+        (name, row, column): right_without(name, row, column)
+        for name, matrix in quotes.model.named_parameters()
+        if matrix.dim() == 2
+        for row, column in matrix.nonzero().tolist()
+    }
+    assert len(every) == circuit.of
+    assert min(every[one] for one in every if one not in inside) == 1
+    # Without one of these a coin would do as well.
+    assert sum(every[one] < 0.6 for one in inside) >= 5
+    checked = weight_circuits.check_weights(quotes, circuit, "quotes", questions=200)
+    alone = [every[one.matrix, one.row, one.column] for one in circuits.by_effect(circuit.weights)]
+    assert checked.right_without_each == pytest.approx(alone)
+    assert set(checked.right_without_others) == {1.0}
+
+
+def test_weights_are_found_by_the_names_of_their_ends(quotes: LanguageModel) -> None:
+    circuit = quotes.weight_circuit("quotes")
+    for weight, (source, target) in zip(
+        circuit.weights, weight_circuits.name_weights(quotes, circuit), strict=True
+    ):
+        assert weight_circuits.weight_between(quotes, circuit, source, target) == weight
+    with pytest.raises(ValueError, match="no weight of the circuit leads from 'here' to 'there'"):
+        weight_circuits.weight_between(quotes, circuit, "here", "there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ import streamlit as st
 
 from gptviz.figures.explaining.weights import weight_graph
 from gptviz.figures.kit.format import brief, format_count, format_signed, percent
-from gptviz.interp.explaining.weight_circuit import End, Weight, WeightCircuit, ends
+from gptviz.interp.explaining.weight_circuit import (
+    End,
+    Weight,
+    WeightCheck,
+    WeightCircuit,
+    by_effect,
+    ends,
+)
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel, weight_circuits
 from gptviz.model.costs.effort import effort
@@ -225,7 +233,31 @@ def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
             f"**{percent(max(0.0, found.without_circuit))}** of the difference; without as many other "
             f"weights, drawn at random, {percent(max(0.0, found.without_others))}."
         )
+        _list_each(subject, circuit, found)
     say_how_far("Check these weights", "Check them again", "check weights")
+
+
+def _list_each(subject: Subject, circuit: WeightCircuit, found: WeightCheck) -> None:
+    """What the whole model answers without each of the weights alone."""
+    one = by_effect(circuit.weights)[: len(found.right_without_each)]
+    some = replace(circuit, weights=tuple(one))
+    rows = [
+        {
+            "without this weight alone": f"{source} → {target}",
+            "answers that are right": percent(right),
+        }
+        for (source, target), right in zip(
+            weight_circuits.name_weights(subject.lm, some), found.right_without_each, strict=True
+        )
+    ]
+    show_table(pd.DataFrame(rows), hide_index=True)
+    if found.right_without_others:
+        others = format_count(len(found.right_without_others), "weight")
+        st.caption(
+            f"Without any one of {others} outside of the circuit, drawn at random, at least "
+            f"{percent(min(found.right_without_others))} of the answers are right. Half of them are "
+            "right by chance."
+        )
 
 
 def number_weights(lm: LanguageModel, circuit: WeightCircuit) -> LabelledArray:
