@@ -25,7 +25,6 @@ from gptviz.interp.units.unit import unit
 from gptviz.language_model import over_training
 from gptviz.language_model.units import repeats_of
 from gptviz.machine import progress
-from gptviz.model import Config
 from gptviz.model.costs.effort import LITTLE, MOST, effort
 from gptviz.model.kinds import Kind
 from gptviz.model.parts.heads import HEADS
@@ -37,6 +36,7 @@ from gptviz.ui.records.over_training import APART, RELATIVES, TOGETHER
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
+from gptviz.ui.shell.subject.unit_titles import title_of
 from gptviz.ui.views import held_out
 from gptviz.ui.views.loss_texts import ask_guess
 from gptviz.ui.views.vocabulary import tokens
@@ -305,8 +305,9 @@ def _measure_input(last: ModelKey, measure: str, question: MeasureQuestion) -> M
     return over_training.measure_input(language_model(last), MEASURES[measure], question)
 
 
-def title(history: History, series: int, config: Config) -> str:
+def title(subject: Subject, history: History, series: int) -> str:
     """A series in words: "head 2 of block 1"; a measure with a single one has its own name."""
+    config = subject.lm.model.config
     name = history.series[series]
     if len(history.series) == 1:
         return history.measure.title.lower()
@@ -319,7 +320,7 @@ def title(history: History, series: int, config: Config) -> str:
         (name.removesuffix(".weight"), "matrix of the "),
     ):
         with suppress(ValueError):
-            return words + unit(given, config).title
+            return words + title_of(subject.key, unit(given, config))
     return name
 
 
@@ -347,9 +348,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     said = describe_sharpest(subject, history, axes)
     marked = None if change is None else (change.series, change.row)
     look = figures.ChartLook(axes.log_steps, axes.log_values, marked, subject.key.step)
-    names = [
-        title(history, series, subject.lm.model.config) for series in range(len(history.series))
-    ]
+    names = [title(subject, history, series) for series in range(len(history.series))]
     is_apart = axes.apart and len(history.series) > 1
     if is_apart:
         drawn = figures.panels(
@@ -386,7 +385,7 @@ def describe_sharpest(subject: Subject, history: History, axes: Axes) -> str:
     change = history.sharpest(log_steps=axes.log_steps)
     if change is None:
         return "Nothing changes."
-    name = title(history, change.series, subject.lm.model.config)
+    name = title(subject, history, change.series)
     return f"Sharpest change: {name} {change.words}."
 
 
@@ -414,14 +413,14 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
         return
 
     def name(history: History, half: Halfway) -> str:
-        title_of = history.measure.title.split(",")[0]
+        what = history.measure.title.split(",")[0]
         # in a sentence "loss", but "MLP …"
-        if not title_of[1:2].isupper():
-            title_of = title_of[:1].lower() + title_of[1:]
+        if not what[1:2].isupper():
+            what = what[:1].lower() + what[1:]
         if len(history.series) == 1:
-            return escape_markdown(title_of)
-        of = title(history, half.series, subject.lm.model.config)
-        return escape_markdown(f"{title_of} ({of})")
+            return escape_markdown(what)
+        of = title(subject, history, half.series)
+        return escape_markdown(f"{what} ({of})")
 
     def change(history: History, half: Halfway) -> str:
         before, after = (
