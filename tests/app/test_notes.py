@@ -158,7 +158,7 @@ def form(unit: str = HEAD, **query: str) -> AppTest:
 def write(at: AppTest, name: str, note: str) -> AppTest:
     at.text_input(key=f"name of {MODEL} {HEAD}").set_value(name)
     at.text_area(key=f"note on {MODEL} {HEAD}").set_value(note)
-    (button,) = (one for one in at.button if one.label == "Keep it")
+    (button,) = (one for one in at.button if one.label == "Keep name and note")
     return button.click().run()
 
 
@@ -204,7 +204,7 @@ def test_a_damaged_file_is_named_and_the_page_stays(home: Path) -> None:
     at = form()
     assert not at.exception
     assert "sentences.json cannot be read" in at.warning[0].value.replace("\\", "")
-    assert not [one for one in at.button if one.label == "Keep it"]
+    assert not [one for one in at.button if one.label == "Keep name and note"]
     assert file.read_text() == "{"
 
 
@@ -216,7 +216,7 @@ def test_who_only_reads_sees_them_and_has_no_form(
     at = form()
     assert "Switch off head 2 of block 1 (“copies”)" in everything(at)
     assert "why" in says(at)
-    assert not [one for one in at.button if one.label == "Keep it"]
+    assert not [one for one in at.button if one.label == "Keep name and note"]
     assert not [one for one in at.text_input if "name of" in str(one.key)]
 
 
@@ -242,4 +242,4 @@ def test_every_kind_of_unit_has_a_form_on_its_page(home: Path) -> None:
         at = opened(f"pages/{page}.py", model=MODEL, **query)
         del at.session_state[READ_AS_A_WHOLE]
         at.run()
-        assert [one for one in at.button if one.label == "Keep it"], page
+        assert [one for one in at.button if one.label == "Keep name and note"], page

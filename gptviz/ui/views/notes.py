@@ -83,7 +83,9 @@ def _form(key: ModelKey, unit: Unit, shown: Note, *, is_linked: bool) -> None:
             help="What you found out about it. It stands here, and in a file of this page.",
         )
         st.form_submit_button(
-            "Keep it", on_click=partial(_keep, key, unit, name_key, note_key), key="keep the note"
+            "Keep name and note",
+            on_click=partial(_keep, key, unit, name_key, note_key),
+            key="keep the note",
         )
         st.caption("It is kept on this machine only.")
         if failed := visit.remembered_value(_FAILED):
