@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 13_500,
     "gptviz/figures": 33_000,
     "gptviz/generate": 11_000,
-    "gptviz/interp": 107_000,
+    "gptviz/interp": 107_500,
     "gptviz/language_model": 24_500,
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,

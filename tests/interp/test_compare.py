@@ -443,3 +443,24 @@ def test_units_have_the_mean_of_their_numbers_over_the_text_and_features_are_uni
         compare.units(a, b, "dictionary.none")
     with pytest.raises(ValueError, match="not made of units"):
         compare.units(a, b, "embed")
+
+
+def test_the_command_compares_units_and_says_which_layers_have_some(
+    home: object, capsys: Capture
+) -> None:
+    text = "Mary has a"
+    of_b = ("--b-step", "256", "--prompt", text, "--what", "units")
+    said = answered(
+        capsys, "compare", "sentences", *of_b, "--layer", "dictionary.sentences-features"
+    )
+    b = gptviz.load("sentences", step=256)
+    both = compare.units(
+        gptviz.load("sentences").side(text), b.side(text), "dictionary.sentences-features"
+    )
+    assert both.difference is not None
+    np.testing.assert_allclose(said["difference"]["values"], both.difference.values, atol=1e-6)
+    lines = output(capsys, "compare", "sentences", *of_b, "--block", "1")
+    assert "neuron" in lines
+    assert "not made of units" in error(
+        capsys, "compare", "sentences", *of_b, "--layer", "blocks.0.mlp.neuron.3"
+    )

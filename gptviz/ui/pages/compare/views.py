@@ -486,6 +486,7 @@ def units(sides: Sides) -> PageResult:
         key="compared_layer",
         help="Whose units are compared: the features of a dictionary, the neurons of an MLP, or the "
         "heads of an attention.",
+        label_visibility="collapsed",
     )
     layer = named[title]
     try:
