@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 13_500,
     "gptviz/figures": 33_000,
     "gptviz/generate": 11_000,
-    "gptviz/interp": 107_500,
+    "gptviz/interp": 108_000,
     "gptviz/language_model": 24_500,
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,
@@ -40,12 +40,12 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
-    "gptviz/ui/pages": 125_500,
+    "gptviz/ui/pages": 126_000,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 21_500,
     "gptviz/ui/views": 25_500,
     "gptviz/ui/widgets": 8_600,
-    "tests": 668_500,
+    "tests": 669_500,
     SCRIPTS: 19_200,
 }
 

@@ -470,9 +470,10 @@ def units(sides: Sides) -> PageResult:
     """The mean number of each unit of a layer over the text of each side: neurons, heads, or the
     features of a dictionary; unless the models have no such layer.
     """
-    lm = sides.a.lm
-    config = lm.model.config
-    layers = [Unit("dictionary", called=name) for name in lm.dictionaries()]
+    config = sides.a.lm.model.config
+    # a dictionary is fitted to a model as it was saved last
+    last = language_model(scrubber.as_saved_last(sides.a.key).unedited)
+    layers = [Unit("dictionary", called=name) for name in last.dictionaries()]
     for block in range(config.n_layer):
         layers += [Unit("mlp", block)] if config.mlp_size else []
         layers.append(Unit("attention", block))
