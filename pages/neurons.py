@@ -17,8 +17,10 @@ from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.shell.subject.unit_titles import said_title
 from gptviz.ui.views import one_unit, where_most
 from gptviz.ui.views.by_token import by_token
+from gptviz.ui.views.notes import show_notes
 from gptviz.ui.widgets import capitalise_text, say_answer
 
 # A link of an earlier version: Embeddings shows the waves.
@@ -52,7 +54,7 @@ number = neuron.index or 0
 with above:
     say_answer(*one_unit.answers_to(subject, activity, number))
 with left:
-    one_unit.show_ranked(activity, by, order, number)
+    one_unit.show_ranked(subject.key, activity, by, order, number)
     by_token(
         subject,
         PAGE,
@@ -60,12 +62,13 @@ with left:
         "A token: the neurons of all blocks that add most to its logit by an activation of 1.",
     )
 with right:
-    st.markdown(f"**{capitalise_text(neuron.title)}: where it is most active**")
+    title = capitalise_text(said_title(subject.key, neuron))
+    st.markdown(f"**{title}: where it is most active**")
     where_most.strips(subject, activity, number, MLP)
 left, middle, right = st.columns(3, gap="large")
 calls = []
 with left:
-    one_unit.distribution(activity, number)
+    one_unit.distribution(subject.key, activity, number)
 with middle:
     if subject.kind.continues:
         calls.append(one_unit.speaks_for(subject, neuron).call)
@@ -73,6 +76,7 @@ with middle:
         st.caption("This model guesses labels, not tokens: its neurons speak for no token.")
 with right:
     calls.append(one_unit.steer(subject, activity, neuron).call)
+show_notes(subject, neuron)
 
 code = asked.code(f"result.histogram({number})", *calls, "result.labelled()  # [neuron, number]")
 close(PAGE, neurons.tries(subject, activity), activity.labelled, code)

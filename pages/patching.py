@@ -25,6 +25,7 @@ if both is not None:
         maps.maps_by_position(subject, both, heatmaps)
     maps.which_head(subject, both, heatmaps)
     maps.summary(heatmaps)
+    of_features = maps.which_feature(subject, both)
     over_prompts(
         subject,
         "patch",
@@ -32,4 +33,7 @@ if both is not None:
     )
 
 try_this(maps.tries(subject))
-close(PAGE, None, *(NOTHING if both is None else maps.numbers_and_code(subject, both, heatmaps)))
+if both is None:
+    close(PAGE, None, *NOTHING)
+else:
+    close(PAGE, None, *maps.numbers_and_code(subject, both, heatmaps, of_features))

@@ -24,7 +24,7 @@ if not (units := heads_and_mlps(lm.model.config)):
     st.info(
         "This model has no heads and no MLPs: there is nothing to switch off but its embedding."
     )
-    grid.form(lm.model.config)
+    grid.form(subject.key, lm.model.config)
     close(PAGE, view=None)
     st.stop()
 
@@ -52,11 +52,11 @@ with right:
     numbers, code = guess.show()
 with left:
     before_after.losses(subject, shown, text)
-grid.form(lm.model.config)
+grid.form(subject.key, lm.model.config)
 before_after.texts(subject, shown)
 if without:
     with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
-        grid.table(lm, before, without)
+        grid.table(subject, before, without)
 likeliest = int(
     loss_texts.ask_guess(subject.key.unedited, subject.text).value.probabilities.argmax()
 )

@@ -179,17 +179,18 @@ def patch(
         wrong: the wrong answer; default: the likeliest after the corrupted prompt.
         what: what is put in, by block: resid_pre, resid_mid, resid_post, attention.out or mlp.out
             at each position; attention.z, attention.pattern, attention.q, attention.k or
-            attention.v of each head.
+            attention.v of each head; dictionary.NAME, each feature of a dictionary.
         preview: guess all patches from a few backward passes, and check that with some patches.
     """
-    from gptviz.interp.changing import attribution_patching, patching
+    from gptviz.interp.changing import attribution_patching
+    from gptviz.interp.changing.patched_features import patch_named
     from gptviz.language_model.core import answer_space_of
 
     pair = lm.pair(prompt, corrupted, right, wrong)
     patched = (
         attribution_patching.preview(lm.model, pair, [what])[what]
         if preview
-        else patching.patch(lm.model, pair, what)
+        else patch_named(lm.model, pair, what)
     )
     ids = (pair.clean_source if patched.quantity.in_encoder else None) or pair.clean
     patched = patched.labelled([lm.tokenizer.label(i) for i in ids])
@@ -242,7 +243,7 @@ def _strongest_patches(patched: Patched) -> Lines:
         f"{place} {label}" if by == "position" else label for place, label in enumerate(labels)
     ]
     rows = [
-        (f"{-share:8.1%}", f"block {block}, {by} {where[place]}")
+        (f"{-share:8.1%}", f"block {patched.first + block}, {by} {where[place]}")
         for share, block, place in cells[:MOST_PATCHES]
     ]
     return [

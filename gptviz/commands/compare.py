@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 WITHOUT_PROMPT = ("weights", "strength")
 What = Literal[
-    "next_token", "attention", "embeddings", "lens", "attribution", "heads", "weights", "strength"
+    "next_token",
+    "attention",
+    "embeddings",
+    "lens",
+    "attribution",
+    "heads",
+    "weights",
+    "strength",
+    "units",
 ]
 Part = Annotated[str, described("PART")]
 MOST_LINES = 12
@@ -50,6 +58,7 @@ def compare(
     head: int | None = None,
     token: Annotated[str, described("TOKEN")] | None = None,
     score: Annotated[str, described("SCORE")] = "induction",
+    layer: Name | None = None,
     options: Namespace,
 ) -> CommandOutput:
     """Compare two prompts, steps of training, models or sets of edits: B minus A.
@@ -71,9 +80,11 @@ def compare(
             beyond.
         matrix: for weights: the singular values of the difference of only this matrix, as in
             blocks.0.mlp.up.
-        block: for attention: of which block.
+        block: for attention and units: of which block.
         head: for attention: of which head; default: the mean of the block.
         token: for attribution: whose logit; default: the likeliest of A.
+        layer: for units: whose, as in blocks.1.mlp (neurons), blocks.1.attention (heads) or
+            dictionary.NAME (features); default: the MLP of the block.
         score: for heads: which of the scores that the command heads prints; default: induction.
     """
     if prompt is None and what not in WITHOUT_PROMPT:
@@ -95,7 +106,7 @@ def compare(
         return CommandOutput(
             content, [first, *(f"{value:>12.6f}" for value in values[:MOST_LINES])]
         )
-    compared = _compare_sides(a, b, what, block, head, token, score)
+    compared = _compare_sides(a, b, what, block, head, token, score, layer)
     if compared.difference is None:
         if not options.json:
             print(
@@ -218,6 +229,7 @@ def _compare_sides(
     head: int | None,
     token: str | None,
     score: str,
+    layer: str | None,
 ) -> Compared:
     from gptviz.interp import compare
 
@@ -233,6 +245,8 @@ def _compare_sides(
             return compare.attribution(a, b, token or a.vocabulary[int(shares.argmax())])
         case "heads":
             return compare.head_scores(a, b, score)
+        case "units":
+            return compare.units(a, b, layer or f"blocks.{block}.mlp")
         case "weights":
             return compare.weights(a, b)
     return compare.next_token(a, b)

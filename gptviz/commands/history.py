@@ -19,6 +19,7 @@ def history(
     measure: Name = "loss",
     token: str | None = None,
     against: str | None = None,
+    unit: str = "",
 ) -> CommandOutput:
     """A measure of a model, such as its loss, at every snapshot of its training.
 
@@ -27,10 +28,12 @@ def history(
         measure: what is measured; list names all.
         token: the token that is guessed after the prompt, or the label; default: the likeliest.
         against: another one, which it is compared with.
+        unit: for loss.without, what is switched off, as in blocks.1.mlp or
+            dictionary.NAME.feature.17.
     """
     if measure == "list":
         return _measures()
-    values = lm.over_training(measure, prompt, token, against)
+    values = lm.over_training(measure, prompt, token, against, unit)
     series = [
         {"name": name, "values": column}
         for name, column in zip(values.series, values.values.T, strict=True)

@@ -35,6 +35,7 @@ from .trace import one_row
 from .units.head_scores import SCORES
 from .units.head_scores import head_scores as scores_of
 from .units.head_weights import copying
+from .units.layers import observable_layer
 
 T = TypeVar("T")
 
@@ -308,6 +309,23 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
         (number_axis("block", n_layer), number_axis("head", n_head)),
         "share of the attention that moved",
     )
+
+
+@torch.inference_mode()
+def units(a: Side, b: Side, layer: str) -> Compared:
+    """The mean number [unit] of each unit of a layer over the tokens of the text: of neurons and of
+    features of a dictionary their activation, of heads the length of what they add. The layer is
+    named as in `observable_layer`; a ValueError as there.
+    """
+    return compared(*_of_both(lambda side: _mean_numbers(side, layer), a, b))
+
+
+def _mean_numbers(side: Side, layer: str) -> LabelledArray:
+    of = observable_layer(side.model, layer)
+    ids = torch.tensor([side.ids], device=side.model.embed.weight.device)
+    means = of.values(ids)[0].double().mean(0)
+    labels = tuple(f"{of.layer.kind} {index}" for index in range(len(means)))
+    return LabelledArray(means.numpy(), (Axis(of.layer.kind, labels),), of.number)
 
 
 @dataclass(frozen=True)

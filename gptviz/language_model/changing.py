@@ -17,6 +17,7 @@ from gptviz.interp.changing.before_after import guess as guess_of
 from gptviz.interp.changing.corrupting import likeliest_answers, one_token_changed, rank_changes
 from gptviz.interp.changing.edit import MEAN, Inputs
 from gptviz.interp.changing.fewer_bits import FewerBits, divergences, errors, most_first, weight
+from gptviz.interp.changing.patched_features import patch_named
 from gptviz.interp.changing.patching import Patched, PromptPair
 from gptviz.interp.changing.strength import STRENGTHS, losses_along
 from gptviz.interp.changing.swaps import SWAP
@@ -212,7 +213,8 @@ def patch(
 
     Args:
         what: the kind of piece, such as "resid_pre" or "attention.z": see
-            `gptviz.interp.changing.patchable`.
+            `gptviz.interp.changing.patchable`; or "dictionary.NAME", each feature of a dictionary,
+            which are all computed: see `gptviz.interp.changing.patched_features`.
         exact: compute every patch; else guess them from a few backward passes, and check that with
             some patches: the result is a `Preview` (`gptviz.interp.changing.attribution_patching`),
             which says how far it can be trusted.
@@ -220,7 +222,7 @@ def patch(
     prompts = pair(lm, clean, corrupted, right, wrong)
     if not exact:
         return attribution_patching.preview(lm.model, prompts, [what])[what]
-    return patching.patch(lm.model, prompts, what)
+    return patch_named(lm.model, prompts, what)
 
 
 @check_settings

@@ -22,6 +22,7 @@ from . import (
     writing,
 )
 from . import dictionaries as of_dictionaries
+from . import notes as of_notes
 from . import over_training as of_training
 from .core import LoadedModel
 from .old_names import find_old
@@ -147,6 +148,10 @@ class LanguageModel(LoadedModel):
     shares_in_data = data.shares_in_data
     data_rows = data.data_rows
     losses_of_rows = data.losses_of_rows
+
+    # What the reader calls its units, and wrote about them.
+    notes = of_notes.notes
+    write_note = of_notes.write_note
 
     # What it writes.
     generation = writing.generation

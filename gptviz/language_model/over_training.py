@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gptviz.interp.changing.corrupting import likeliest_answers
+from gptviz.interp.changing.edit import ZERO, Edit
+from gptviz.interp.changing.edits import edit
 from gptviz.interp.changing.patching import PromptPair
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.over_training.history import History
@@ -32,6 +34,7 @@ def over_training(
     prompt: str | None = None,
     token: str | int | None = None,
     against: str | int | None = None,
+    unit: str = "",
 ) -> History:
     """A measure at every snapshot of this model, with its edits: see `gptviz.interp.over_training`.
 
@@ -41,9 +44,11 @@ def over_training(
         prompt: what the model reads, for measures of what it makes of a text; heads read repeated
             random tokens without one. For an encoder–decoder its source: the decoder reads the
             answer of this model, the same at every snapshot.
+        unit: the name of what is switched off, for the measure "loss.without": a head, an MLP, a
+            neuron, a feature of a dictionary or another unit, as in an edit.
     """
     return History.from_values(
-        *_follow_measure(lm, measure, MeasureQuestion(prompt or "", token, against))
+        *_follow_measure(lm, measure, MeasureQuestion(prompt or "", token, against, unit))
     )
 
 
@@ -66,6 +71,19 @@ def _follow_measure(
         return step, chosen.compute(snapshot.model, reads)
 
     return chosen, dict(progress.report_each(map(values, steps), len(steps), "snapshot"))
+
+
+def edit_of_unit(lm: LoadedModel, name: str) -> Edit:
+    """The edit that switches off the unit of this name; a ValueError if the model has none, or
+    cannot have that edit.
+    """
+    if not name:
+        raise ValueError("name what is switched off, such as blocks.1.mlp")
+    made = edit(name, lm.model.config)
+    if made.to != ZERO:
+        raise ValueError(f"{name}: the unit is switched off; give its name alone, without the =")
+    made.require_fit(lm.model)
+    return made
 
 
 @check_settings
@@ -93,6 +111,8 @@ def measure_input(lm: LoadedModel, measure: Measure, question: MeasureQuestion) 
         return MeasureInput(kinds=tokens)
     if needs == "held-out data":
         return MeasureInput(rows=data.tested_rows(lm))
+    if needs == "a unit":
+        return MeasureInput(edit=edit_of_unit(lm, question.unit), rows=data.tested_rows(lm))
     if needs == "tasks":
         return MeasureInput(rows=data.tested_rows(lm, of="tasks"))
     if config.kind == "decoder" and needs in ("answers", "a clock") and lm.task is None:

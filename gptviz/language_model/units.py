@@ -17,7 +17,7 @@ from gptviz.interp.units import head_scores as scoring
 from gptviz.interp.units import head_weights
 from gptviz.interp.units import neurons as of_neurons
 from gptviz.interp.units.activity import Activity, Observable, observe
-from gptviz.interp.units.head_activity import HeadSide, observable_heads
+from gptviz.interp.units.head_activity import HeadSide
 from gptviz.interp.units.head_scores import (
     HeadScores,
     Stack,
@@ -27,7 +27,7 @@ from gptviz.interp.units.head_scores import (
 )
 from gptviz.interp.units.head_scores import repeated_tokens as draw_repeated_tokens
 from gptviz.interp.units.head_weights import HeadInput, copying
-from gptviz.interp.units.neurons import observable_neurons
+from gptviz.interp.units.layers import observable_layer
 from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
@@ -95,14 +95,7 @@ def observable(lm: LoadedModel, layer: str, side: HeadSide = "query") -> Observa
         return of_features.observable_features(
             lm.model, open_dictionary(lm, layer.removeprefix(_OF_DICTIONARY))
         )
-    of = unit(layer, lm.model.config)
-    if of.block is None or of.index is not None:
-        raise ValueError(
-            f"{layer} is not made of units: give an MLP or an attention, such as blocks.0.mlp"
-        )
-    if of.is_mlp:
-        return observable_neurons(lm.model, of.block)
-    return observable_heads(lm.model, of.block, side)
+    return observable_layer(lm.model, layer, side)
 
 
 @check_settings

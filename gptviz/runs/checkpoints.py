@@ -693,6 +693,7 @@ LONGEST_NAME = 64
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 SNAPSHOT = re.compile(r"[0-9]{8,12}\.safetensors")
 DICTIONARY = "dictionary.safetensors"
+NOTES = "notes.json"  # what the reader calls units of the model, and wrote about them
 FILES = {
     *(
         "config.json",
@@ -703,7 +704,7 @@ FILES = {
         "card.json",
         "snapshots",
     ),
-    *("log.jsonl", "state.safetensors", "status.json", "stop_request", DICTIONARY),
+    *("log.jsonl", "state.safetensors", "status.json", "stop_request", DICTIONARY, NOTES),
     "wish",  # the stop request of version 0.1
 }
 

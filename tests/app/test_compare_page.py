@@ -20,7 +20,7 @@ from gptviz.runs.imports import import_model
 from gptviz.ui.pages.compare.views import SHOWN
 from tests import command_line
 from tests.app.conftest import with_snapshots
-from tests.app.opening import button, chart, page_at, ran, says
+from tests.app.opening import button, chart, opened, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -292,3 +292,38 @@ def test_a_matrix_that_was_nothing_but_zeros_in_a_is_the_one_that_differs_most(
         "Of all matrices, **mlp.down of block 1** differs most: in A all its numbers are 0."
         in says(at)
     )
+
+
+def test_the_units_of_a_layer_that_differ_most_are_named_and_a_feature_is_one(home: Path) -> None:
+    lm = gptviz.load("sentences")
+    text = "When Mary and John went to the shop, John gave a book to"
+    query = {"model": "sentences", "compared": "Units", "b_step": "256", "prompt": text}
+    sides = lm.side(text), gptviz.load("sentences", step=256).side(text)
+    for asked, layer, title in (
+        ({}, "dictionary.sentences-features", "Feature {} of sentences-features"),
+        ({"compared_layer": "MLP of block 1"}, "blocks.1.mlp", "Neuron {} of block 1"),
+        ({"compared_layer": "attention of block 0"}, "blocks.0.attention", "Head {} of block 0"),
+    ):
+        at = opened("pages/compare.py", **query, **asked)
+        both = compare.units(*sides, layer)
+        assert both.difference is not None
+        most = int(np.abs(both.difference.values).argmax())
+        of_a, of_b = (brief(float(one.values[most])) for one in (both.a, both.b))
+        said = f"{title.format(most)} differs most: {both.a.unit} {of_a} in A, {of_b} in B."
+        assert said in says(at)
+        drawn = chart(at, "unit differences")["data"][0]
+        assert max(map(abs, numbers(drawn["x"]))) == pytest.approx(both.largest, rel=1e-4)
+        (code,) = [one.value for one in at.code if "compare." in one.value]
+        made = ran(code)["result"].table()
+        np.testing.assert_allclose(made.values, both.table().values, atol=1e-6)
+
+
+def test_a_dictionary_that_does_not_fit_b_and_layers_of_other_sizes_say_why(
+    tiny_model: TinyModel,
+) -> None:
+    tiny_model("other", text="When Mary and John went to the shop, gave a book")
+    query = {"model": "sentences", "compared": "Units", "b_model": "other"}
+    at = opened("pages/compare.py", **query)
+    assert "is that of another model" in says(at)
+    at = opened("pages/compare.py", **query, compared_layer="MLP of block 1")
+    assert "unit by unit there is no difference" in says(at)

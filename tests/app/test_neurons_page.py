@@ -119,7 +119,7 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
     (row, at), *_ = seen.places(4)
     label = lm.tokenizer.label(int(rows[row][at]))
     assert f"Neuron 4 of block 0 is most active at “{label}”" in says(opened)
-    subject = SimpleNamespace(lm=lm)
+    subject = SimpleNamespace(lm=lm, key=key)
     never = replace(seen, largest=seen.largest * 0)
     assert "at none of the" in one_unit.answers_to(subject, never, 4)[0]  # type: ignore[arg-type]
     for context, (row, at), value in zip(

@@ -180,6 +180,10 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
     near = embeddings.neighbours_of(key, "embedding", token)
     of: dict[str, Callable[[], Sequence[float]]] = {
         "loss": lambda: [texts.loss_of(key, held_out)],
+        "loss.without": lambda: [
+            texts.loss_of(replace(key, edits=("blocks.1.mlp",)), held_out)
+            - texts.loss_of(key, held_out)
+        ],
         "loss.by_position": lambda: context.loss_by_position(key).values[1:].tolist(),  # type: ignore[union-attr]
         "switched_off": lambda: [
             loss - texts.loss_of(key, held_out)
@@ -248,13 +252,15 @@ def test_the_value_at_a_step_is_that_of_its_page_at_this_step(
         subject = read_prompt(key, language_model(key), PROMPTS[kind], PROMPTS[kind])
         if name == "similarity":  # the page lists the nearest
             against = embeddings.neighbours_of(key, "embedding", token).ids[0]
-        question = MeasureQuestion(PROMPTS[kind] if is_of_prompt else "", token, against)
+        unit = "blocks.1.mlp" if name == "loss.without" else ""
+        question = MeasureQuestion(PROMPTS[kind] if is_of_prompt else "", token, against, unit)
         found = values(key, name, question)
         assert list(found.values()) == pytest.approx(
             list(on_its_page(name, subject, token, against)), abs=1e-6, nan_ok=True
         )
     assert set(found.values()) - {0.0}
-    history = lm.over_training(name, question.prompt or None, question.token, question.against)
+    asked = question.prompt or None, question.token, question.against, question.unit
+    history = lm.over_training(name, *asked)
     assert (history.steps, history.measure) == (STEPS, measure_named(name, kind))
     assert history.values[-1].tolist() == pytest.approx(list(found.values()), abs=1e-6, nan_ok=True)
 
@@ -415,3 +421,37 @@ def test_one_click_leads_from_any_model_to_the_ladder() -> None:
     assert "beside its relatives" in [
         figure for figure in ("beside its relatives",) if chart(at, figure)
     ]
+
+
+def test_a_unit_of_any_kind_is_switched_off_at_every_snapshot_and_a_feature_is_listed() -> None:
+    at = opened(PAGE, model="sentences", measures="loss.without", prompt=PROMPT)
+    lm = gptviz.load("sentences")
+    listed = at.selectbox(key="without").options
+    active = lm.features(PROMPT)
+    strongest = int(active.axes[1].labels[int(active.values.mean(0).argmax())])
+    assert listed[0] == "blocks.0.attention.head.0"
+    assert lm.dictionary().edit(strongest) in listed
+    assert "Loss without head 0 of block 0" in says(at)
+    for name, title in (
+        ("dictionary.sentences-features.feature.90", "feature 90 of sentences-features"),
+        ("blocks.0.mlp.neuron.3", "neuron 3 of block 0"),
+    ):
+        query = {"measures": "loss.without", "without": name, "log_steps": "false"}
+        at = opened(PAGE, model="sentences", prompt=PROMPT, **query)
+        assert f"Loss without {title}" in says(at)
+        (line,) = (
+            trace
+            for trace in chart(at, "over loss.without")["data"]
+            if trace["mode"] == "lines+markers"
+        )
+        expected = lm.over_training("loss.without", unit=name).values[:, 0]
+        assert numbers(line["y"]) == pytest.approx(expected, abs=1e-9)
+        made = ran(at.code[0].value)["loss_without"]
+        assert made.values[:, 0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_unit_that_a_link_asks_for_and_the_model_lacks_is_named() -> None:
+    at = opened(PAGE, model="sentences", measures="loss.without", without="blocks.9.mlp")
+    assert not at.exception
+    assert "blocks.9.mlp" in says(at)
+    assert "Loss without head 0 of block 0" in says(at)

@@ -27,7 +27,7 @@ from gptviz.ui.shell.subject.bar import default_prompt, read_prompt
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views.contrasts import suggest_contrast
 from gptviz.ui.widgets import escape_markdown
-from tests.app.opening import charts, headings, opened, page_at, ran, says
+from tests.app.opening import chart, charts, headings, opened, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE
@@ -454,3 +454,22 @@ def test_the_unpatched_pair_is_run_once_for_all_heatmaps(
         again = patch(lm.model, pair, name)
         assert (found.clean, found.corrupted) == (again.clean, again.corrupted)
         np.testing.assert_allclose(found.answers, again.answers, atol=1e-5)
+
+
+def test_features_are_patched_too_with_the_way_to_the_one_that_moves_the_answer_most(
+    home: object,
+) -> None:
+    clean = "When Mary and John went to the shop, John gave a book to"
+    corrupted = clean.replace(", John", ", Mary")
+    query = {"model": "sentences", "prompt": clean, "corrupted": corrupted}
+    at = opened("pages/patching.py", **query, of="Features of sentences-features")
+    found = gptviz.load("sentences").patch(clean, corrupted, what="dictionary.sentences-features")
+    order = np.argsort(-np.abs(found.shares[0]), kind="stable")
+    best = found.places.labels[int(order[0])]
+    assert f"Feature {best} of sentences-features moves the answer most" in says(at)
+    drawn = numbers(chart(at, "patched features")["data"][0]["x"])
+    np.testing.assert_allclose(drawn, found.shares[0][order[: len(drawn)]], atol=1e-6)
+    made = ran(at.code[0].value)["result"]
+    np.testing.assert_allclose(made.shares, found.shares, atol=1e-6)
+    without = opened("pages/patching.py", model="induction")
+    assert "Which feature?" not in says(without)

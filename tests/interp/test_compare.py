@@ -17,6 +17,7 @@ import gptviz
 from gptviz.interp import compare
 from gptviz.interp.compare import Compared, Side
 from gptviz.interp.reading.embeddings import vectors
+from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
 from gptviz.model.lora import Factors, MergedTransformer, matrices
@@ -36,6 +37,8 @@ VIEWS: dict[str, Callable[[Side, Side], Compared]] = {
         for name in compare.LENS
     },  # type: ignore[misc]
     "attribution": lambda a, b: compare.attribution(a, b, "word 3"),
+    "neurons": lambda a, b: compare.units(a, b, "blocks.1.mlp"),
+    "heads of a block": lambda a, b: compare.units(a, b, "blocks.0.attention"),
     **{
         f"heads, {name}": lambda a, b, name=name: compare.head_scores(a, b, name)
         for name in compare.HEAD_SCORES
@@ -406,3 +409,58 @@ def test_weights_of_other_shapes_have_no_difference_and_matrices_that_are_not_th
         compare.singular_values(a, a, "blocks.9.mlp.up")
     with pytest.raises(ValueError, match="blocks.0.mlp.up has the shape"):
         compare.singular_values(a, side(tiny(d_mlp=8)), "blocks.0.mlp.up")
+
+
+def test_units_have_the_mean_of_their_numbers_over_the_text_and_features_are_units(
+    home: object,
+) -> None:
+    lm = gptviz.load("sentences")
+    texts = ("When Mary and John went to the shop, John gave a book to", "Mary has a red hat")
+    a, b = map(lm.side, texts)
+    dictionary = lm.dictionary()
+    both = compare.units(a, b, f"dictionary.{dictionary.name}")
+    for side, text in ((both.a, texts[0]), (both.b, texts[1])):
+        stream = run(lm.model, lm.encode(text)[None], [dictionary.tap])[dictionary.tap][0]
+        # by hand: W (x − c) + b at each token, of which the k largest count
+        means = torch.zeros(len(dictionary.encoder), dtype=torch.float64)
+        for vector in stream:
+            before = dictionary.encoder @ (vector - dictionary.decoder_bias)
+            before = before + dictionary.encoder_bias
+            for feature in before.argsort(descending=True)[: dictionary.k].tolist():
+                means[feature] += max(0.0, float(before[feature])) / len(stream)
+        np.testing.assert_allclose(side.values, means.numpy(), atol=1e-5)
+    neurons = compare.units(a, b, "blocks.1.mlp")
+    seen = run(lm.model, lm.encode(texts[1])[None], ["blocks.1.mlp.neurons"])[
+        "blocks.1.mlp.neurons"
+    ]
+    np.testing.assert_allclose(neurons.b.values, seen[0].mean(0).numpy(), atol=1e-6)
+    # an edit of a feature is seen in the features: 4 at every token of B
+    edited = lm.edited(dictionary.with_feature(7, 4)).side(texts[0])
+    # the row of another feature may point there too: it is what is read back that is compared
+    changed = compare.units(a, edited, f"dictionary.{dictionary.name}")
+    assert changed.largest > 0.1
+    with pytest.raises(ValueError, match="there is no dictionary none"):
+        compare.units(a, b, "dictionary.none")
+    with pytest.raises(ValueError, match="not made of units"):
+        compare.units(a, b, "embed")
+
+
+def test_the_command_compares_units_and_says_which_layers_have_some(
+    home: object, capsys: Capture
+) -> None:
+    text = "Mary has a"
+    of_b = ("--b-step", "256", "--prompt", text, "--what", "units")
+    said = answered(
+        capsys, "compare", "sentences", *of_b, "--layer", "dictionary.sentences-features"
+    )
+    b = gptviz.load("sentences", step=256)
+    both = compare.units(
+        gptviz.load("sentences").side(text), b.side(text), "dictionary.sentences-features"
+    )
+    assert both.difference is not None
+    np.testing.assert_allclose(said["difference"]["values"], both.difference.values, atol=1e-6)
+    lines = output(capsys, "compare", "sentences", *of_b, "--block", "1")
+    assert "neuron" in lines
+    assert "not made of units" in error(
+        capsys, "compare", "sentences", *of_b, "--layer", "blocks.0.mlp.neuron.3"
+    )

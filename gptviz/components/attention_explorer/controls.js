@@ -84,7 +84,7 @@ export class Controls {
     }
     for (const one of this.groups[0].buttons) one.hidden = !possible.includes(/** @type {string} */ (one.dataset.value));
     const [block, head] = this.explorer.switched;
-    const unit = head === null ? `the attention of block ${block}` : `head ${head} of block ${block}`;
+    const unit = head === null ? `the attention of block ${block}` : `${numbers.headName(block, head)} of block ${block}`;
     const edit = numbers.edited?.[head === null ? `${block}` : `${block}.${head}`];
     this.edit.hidden = !numbers.edited || isRollout;
     this.edit.textContent = edit ? "Bring back" : "Switch off";

@@ -95,7 +95,7 @@ export class Grid {
     this.thumbnails.clear();
     for (let block = 0; block < numbers.n_block; block++) {
       for (let head = 0; head < numbers.n_head; head++) {
-        const label = `block ${block}, head ${head}. ${numbers.average([block, head])}`;
+        const label = `block ${block}, ${numbers.headName(block, head)}. ${numbers.average([block, head])}`;
         const canvas = make("canvas"),
           value = make("span", "value");
         const look = { "data-block": block, "data-head": head, "aria-label": label, tabindex: -1 };
@@ -242,7 +242,7 @@ export class Grid {
     if (this.current && same(at, this.current)) return;
     this.current = at;
     const { numbers } = explorer;
-    this.name.textContent = `Block ${at[0]}, head ${at[1]}`;
+    this.name.textContent = `Block ${at[0]}, ${numbers.headName(...at)}`;
     this.words.textContent = numbers.average(at);
     const { button, canvas } = this.of(at);
     if (!numbers.has(at[0])) paintAs(this.picture, canvas);

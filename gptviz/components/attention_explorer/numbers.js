@@ -26,6 +26,7 @@ const NOTHING = 1e-6;
  * @property {string[]} [hidden] for each block a sentence on what the mean of its heads hides
  * @property {number} pooling how many tokens a cell of a thumbnail stands for along each axis
  * @property {Record<string, string> | null} [edited] the edits of the model by the unit that each is about, "block" or "block.head"
+ * @property {Record<string, string>} [named] what the reader calls heads, by "block.head"
  * @property {import("../kit/values.js").Declared} declared what the address may say
  * @property {Record<string, unknown> | null} [asked] what a command asks for
  * @property {number} number of the command
@@ -63,6 +64,12 @@ export class Numbers extends Fields {
   /** @param {number} block */
   has(block) {
     return block >= this.first && block < this.first + this.count;
+  }
+
+  /** A head in words, with what the reader calls it. @param {number} block @param {number} head */
+  headName(block, head) {
+    const own = this.named?.[`${block}.${head}`];
+    return own ? `head ${head} (“${own}”)` : `head ${head}`;
   }
 
   /** Where in a packed square a cell is, −1 if the triangle leaves it out. @param {number} query @param {number} key */

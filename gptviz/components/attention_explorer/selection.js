@@ -97,9 +97,9 @@ export class Selection {
 
   /** What is shown, in words. */
   get name() {
-    const { block, show } = this.choice;
+    const { block, head, show } = this.choice;
     if (show === "rollout") return `Rollout up to block ${block}`;
-    return `Block ${block}, ${this.isMean ? "mean of all heads" : `head ${this.choice.head}`}`;
+    return `Block ${block}, ${this.isMean ? "mean of all heads" : this.numbers.headName(block, Number(head))}`;
   }
 
   /** All heads that are drawn, in words. */

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from gptviz.components import cell_grid
 from gptviz.interp.units.unit import Unit
@@ -62,10 +63,11 @@ def payload(
     changes: Mapping[Unit, float],
     about: UnitNotes,
     example: str | None = None,
+    title: Callable[[Unit], str] = attrgetter("title"),
 ) -> bytes:
     """The bytes that the browser gets of the grid `lines`, with the words `about` it. By unit,
-    `edits` are those that the model has, and `changes` how much the loss rises without it; values
-    that are not known yet, or NaN, are left out. The unit called `example` is framed though the
+    `title` gives its title, `edits` are those that the model has, and `changes` how much the loss
+    rises without it; values that are not known yet, or NaN, are left out. The unit called `example` is framed though the
     model has no edit of it.
     """
 
@@ -74,7 +76,7 @@ def payload(
             return None
         return cell_grid.Cell(
             unit.name,
-            unit.title,
+            title(unit),
             changes.get(unit),
             state=edits.get(unit),
             chosen=unit.name == example,

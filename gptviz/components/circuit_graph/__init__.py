@@ -59,7 +59,8 @@ def payload(
         settings: the choices of the reader, a phrase each, for pictures.
         units: the names of all units of the model, any of which may be pinned; without them, those
             of the graph.
-        titles: of features and errors, what their box says and their title.
+        titles: of features, errors and units with a name of the reader's own, what their box
+            says and their title.
         choices: what a file with the graph says of the model, the text and what was chosen, as JSON
             has it.
         command: the pins and groups (`pinned`, `groups`) that the view is asked to show.

@@ -344,8 +344,8 @@ class Graph extends View {
     const words = {
       embed: `“${data.tokens[node.place]}”`,
       positions: "position",
-      attention: `head ${node.index}`,
-      mlp: "MLP",
+      attention: node.says || `head ${node.index}`,
+      mlp: node.says || "MLP",
       dictionary: node.says,
       missed: node.says,
       logit: this.answer,

@@ -7,7 +7,7 @@ import { ARROWS } from "../kit/keys.js";
  * @property {string} name
  * @property {"embed" | "positions" | "attention" | "mlp" | "dictionary" | "missed" | "logit" | "group"} part
  * @property {string} title in words
- * @property {string} says of a feature and an error, what its box says
+ * @property {string} says what its box says, where that is not what it is
  * @property {number} place the position of its token
  * @property {number} row 0 for positions, 1 for tokens, 2 + 2 · block for heads, 3 + 2 · block for MLPs, −1 for the logit at the top
  * @property {number | null} index of a head

@@ -69,12 +69,14 @@ def pairs(
             hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
         )
     low = min(0.0, *(float(np.nanmin(side.values, initial=0.0)) for side in (a, b)))
+    # the number of the longest bar to the left stands beside it
+    room = 0.25 * (limit - low) if low < 0 else 0.0
     _lay_out(
         figure,
         names,
         a.axes[0].name,
         a.unit,
-        (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit),
+        (low - room, 1.25 * limit),
         percent,
     )
     return figure

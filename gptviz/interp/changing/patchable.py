@@ -25,9 +25,9 @@ class Quantity:
     name: str
     title: str  #: what it is called above a picture
     about: str  #: what it is, as the end of a sentence
-    #: what a piece is of: everything at one position, or everything of one head. Some models have
-    #: fewer heads for keys and values than for queries; these are key heads.
-    by: Literal["position", "head", "key head"]
+    #: what a piece is of: everything at one position, everything of one head, or one feature. Some
+    #: models have fewer heads for keys and values than for queries; these are key heads.
+    by: Literal["position", "head", "key head", "feature"]
     in_encoder: bool = False  #: whether the encoder of an encoder–decoder computes it
 
     def tap(self, block: int) -> str:

@@ -9,14 +9,14 @@ patch, copied from the first row where the pass comes by.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray, number_axis
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config, Transformer
@@ -126,6 +126,7 @@ class Patched:
     answers: Float64Array
     clean: float  #: the answer to the clean prompt
     corrupted: float  #: the answer to the corrupted prompt
+    first: int = field(default=0, kw_only=True)  #: the number of the first block
 
     @property
     def is_defined(self) -> bool:
@@ -162,7 +163,8 @@ class Patched:
 
     @property
     def _axes(self) -> tuple[Axis, Axis]:
-        return number_axis("block", len(self.answers)), self.places
+        blocks = range(self.first, self.first + len(self.answers))
+        return Axis("block", tuple(map(str, blocks))), self.places
 
     def labelled(self, tokens: Sequence[str]) -> Self:
         """The same with the names of the tokens at the positions; heads keep their numbers."""

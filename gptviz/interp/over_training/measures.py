@@ -20,7 +20,7 @@ from gptviz.text.datasets.tasks import Modular
 
 from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
 from ..changing.before_after import guess
-from ..changing.edit import Inputs
+from ..changing.edit import Edit, Inputs
 from ..changing.edits import edit_unit
 from ..compare import matrices
 from ..explaining.attribution import attribute
@@ -45,6 +45,7 @@ Needs = Literal[
     "two tokens",
     "held-out data",
     "held-out texts",
+    "a unit",
     "tasks",
     "answers",
     "a clock",
@@ -64,6 +65,9 @@ class MeasureQuestion:
     #: another one, whose logit is taken from that of `token`, or whose vector is compared with its
     #: vector
     against: str | int | None = None
+    #: the name of the unit that is switched off: a head, MLP, neuron, feature or another; empty
+    #: where a measure is of none
+    unit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +91,7 @@ class MeasureInput:
     #: the tokens of each kind, such as "vowel", by its name
     kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     clock: Modular | None = None  #: the task of sums on a clock
+    edit: Edit | None = None  #: the edit that switches a unit off
 
     @property
     def tokens(self) -> int:
@@ -277,6 +282,25 @@ def _switched_off(model: Transformer, given: MeasureInput) -> Numbers:
     usual = loss(model, rows)
     losses = loss_with_each(model, rows, [edit_unit(unit) for unit in heads_and_mlps(model.config)])
     return {edit.unit.name: value - usual for edit, value in losses}
+
+
+@measure(
+    "loss.without",
+    "Loss without a unit",
+    _NATS,
+    "a unit",
+    "switch_off",
+    passes=lambda _: 2,
+    differs=_PER_TEXT,
+)
+def _without_unit(model: Transformer, given: MeasureInput) -> Numbers:
+    """How much the loss rises, over data held out, if a head, MLP, neuron or feature is switched off.
+    A feature is of one dictionary, the same at every step.
+    """
+    assert given.edit is not None
+    (rows,) = given.rows.values()
+    ((edit, without),) = loss_with_each(model, rows, [given.edit])
+    return {edit.unit.name: without - loss(model, rows)}
 
 
 _TO_A_LABEL = (

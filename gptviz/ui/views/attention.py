@@ -8,6 +8,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from gptviz.text.tokenizers.pieces import word_labels
 from gptviz.ui.records.next_token import PAGE as NEXT_TOKEN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
+from gptviz.ui.shell.subject.unit_titles import names_of, said_title
 from gptviz.ui.views import by_word, edits, encoder_decoder
 from gptviz.ui.views.read import PromptRead, read_by
 from gptviz.ui.widgets import addresses, controls, jobs, name_place, say_answer
@@ -296,9 +298,19 @@ def _sentence(subject: Subject, read: PromptRead, seen: Overview, block: int, he
     key = int(shares.argmax())
     texts = _texts(subject, read, None)
     return (
-        f"At {name_place(texts['queries'], len(texts['queries']) - 1)}, {_unit(read, block, head).title} reads "
+        f"At {name_place(texts['queries'], len(texts['queries']) - 1)}, "
+        f"{said_title(subject.key, _unit(read, block, head))} reads "
         f"{name_place(texts['keys'], key)} most: {percent(float(shares[key]))} of its attention."
     )
+
+
+def _own_names(subject: Subject, read: PromptRead) -> dict[str, str]:
+    """What the reader calls the heads of the stack that is read, by "block.head"."""
+    config = subject.lm.model.config
+    name = names_of(subject.key)
+    places = product(range(encoder_decoder.n_blocks(config, read.stack)), range(config.n_head))
+    named = {place: name(_unit(read, *place).name) for place in places}
+    return {f"{block}.{head}": own for (block, head), own in named.items() if own}
 
 
 def _words_in_code(words: Sequence[range]) -> str:
@@ -350,6 +362,7 @@ def explore(
         "code": code if seen.whole is not None else _of_block(code, first),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
+        "named": _own_names(subject, read),
         "edited": edits.of_attention(subject.lm, _unit(read, 0, None)),
     }
 

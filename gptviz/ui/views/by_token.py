@@ -11,6 +11,7 @@ from gptviz.interp.units.by_token import WritesFor, heads_for, neurons_for
 from gptviz.ui.page import Page
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject.unit_titles import said_title
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import capitalise_text, controls, in_quotes, jobs
@@ -50,7 +51,8 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
                 where = f"reading {in_quotes(names[reads])}"
             query = {**frame.shared_state(), "unit": unit.name, "writes": chosen}
             query |= {"block": str(unit.block)} if unit.is_neuron else {}
-            title = f"{capitalise_text(unit.title)}: {format_signed(value)}"
+            name = capitalise_text(said_title(subject.key, unit))
+            title = f"{name}: {format_signed(value)}"
             frame.link(
                 page,
                 title,

@@ -22,6 +22,7 @@ from gptviz.model import Transformer
 from gptviz.model.costs.effort import LITTLE, effort, n_parameters
 from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, scrubber
+from gptviz.ui.shell.subject.unit_titles import said_title
 from gptviz.ui.widgets import Try, in_quotes, jobs
 
 # About how many held-out sequences are used to measure how often a model is right in each of its
@@ -155,7 +156,7 @@ def loss_of_head(key: ModelKey, question: ContrastQuestion, needed: NeededHead) 
         turned = f", and {in_quotes(label(needed.likeliest))} leads with "
     leads = f"{turned}{percent(needed.probability)}" if turned else ""
     return (
-        f"Without {needed.head.title}, {in_quotes(label(question.right))} goes from "
+        f"Without {said_title(key, needed.head)}, {in_quotes(label(question.right))} goes from "
         f"{percent(needed.before)} to "
         f"{percent(needed.after)} after {in_quotes(question.prompt)}{leads}."
     )
@@ -267,7 +268,7 @@ def when_it_appeared(
             f"{percent(when.without)} without it."
         )
     notice = (
-        f"In training, {needed.head.title} is needed from step {when.step:,} on: {right} is "
+        f"In training, {said_title(key, needed.head)} is needed from step {when.step:,} on: {right} is "
         "always the likeliest token after "
         f"{in_quotes(question.prompt)} from there, and never without this head.{earlier}"
     )

@@ -13,7 +13,9 @@ from gptviz.interp.changing.unit_edits import AttentionEdit, PositionsEdit
 from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
 from gptviz.model.parts.positions import POSITIONS
+from gptviz.ui.shell.subject import ModelKey
 from gptviz.ui.shell.subject.edits import asked_edits, set_to, toggle
+from gptviz.ui.shell.subject.unit_titles import said_title
 from gptviz.ui.widgets import capitalise_text
 
 __all__ = [
@@ -38,17 +40,19 @@ def off_or_on(unit: Unit) -> None:
     toggle(unit.name if present is None else present)
 
 
-def switch(unit: Unit, *, key: str) -> None:
+def switch(of: ModelKey, unit: Unit, *, key: str) -> None:
     """A button that switches `unit` off on every page, or, if it is edited already, removes that
     edit.
 
     Args:
+        of: the model.
         unit: the head, MLP or other unit.
         key: tells the buttons of one page apart.
     """
     present = _present(unit)
+    title = said_title(of, unit)
     st.button(
-        f"Switch off {unit.title}" if present is None else f"Bring back {unit.title}",
+        f"Switch off {title}" if present is None else f"Bring back {title}",
         icon=":material/power_settings_new:" if present is None else ":material/undo:",
         key=key,
         on_click=off_or_on,

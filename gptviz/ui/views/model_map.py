@@ -396,7 +396,7 @@ def show(
     append_token.explain_refusal()
     opened = None if st.session_state.get(_SHUT) else looked_at
     if opened is not None and (unit := unit_of(whole, opened)) is not None:
-        edits.switch(unit, key="switch what is open")
+        edits.switch(subject.key, unit, key="switch what is open")
     # A link from the open box to the page that shows it.
     box = None if opened is None else whole.box(opened.box)
     destination = None if box is None else page_for(box, subject.kind)

@@ -19,7 +19,8 @@ from gptviz.interp.units.unit import Unit
 from gptviz.interp.units.unit import unit as named
 from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.language_model import units
-from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
+from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask
+from gptviz.ui.shell.subject.unit_titles import name_with, said_title, title_of
 from gptviz.ui.views import edits
 from gptviz.ui.views.where_most import SHOWN, largest_size
 from gptviz.ui.widgets import (
@@ -74,7 +75,7 @@ def strongest_tokens(subject: Subject, activity: Activity, index: int) -> str:
 
 def answers_to(subject: Subject, activity: Activity, index: int) -> tuple[str, str]:
     """The tokens at which a unit is most active, and how often it is, in two sentences."""
-    title = capitalise_text(activity.unit(index).title)
+    title = capitalise_text(said_title(subject.key, activity.unit(index)))
     tokens = strongest_tokens(subject, activity, index)
     if not tokens:
         return f"{title} is active at none of the {activity.n_tokens:,} tokens that were read.", ""
@@ -86,6 +87,7 @@ def answers_to(subject: Subject, activity: Activity, index: int) -> tuple[str, s
 
 
 def show_ranked(
+    key: ModelKey,
     activity: Activity,
     by: str,
     order: list[int],
@@ -96,6 +98,7 @@ def show_ranked(
     place of `chosen`.
 
     Args:
+        key: the model.
         activity: of the units.
         by: what they are ranked by, one of `RANKINGS`, or something else that is the first of
             `more`.
@@ -129,6 +132,7 @@ def show_ranked(
         values = getattr(activity, by)
     else:
         values = next(iter(more.values()))
+    add_name = name_with(key)
     pick(
         capitalise_text(kind),
         some if chosen in some else [chosen, *some],
@@ -138,7 +142,8 @@ def show_ranked(
         help=f"The {kind} that is shown, the first of the ranking first. You can also click a row "
         "above.",
         format_func=lambda one: (
-            f"{kind} {one}: {percent(values[one]) if by == 'active' else brief(values[one])}"
+            f"{add_name(activity.unit(one).name, f'{kind} {one}')}: "
+            f"{percent(values[one]) if by == 'active' else brief(values[one])}"
         ),
     )
     if len(order) > MOST_ROWS:
@@ -151,14 +156,14 @@ def show_ranked(
     )
 
 
-def distribution(activity: Activity, unit: int) -> None:
-    """The histogram of its activations."""
+def distribution(key: ModelKey, activity: Activity, unit: int) -> None:
+    """The histogram of the activations of a unit of this model."""
     counts = activity.histogram(unit)
     st.markdown("**How active it is**")
     show_figure(
         figures.histogram(counts, theme(), width=2 * float(activity.reach[unit]) / BINS),
         key=f"{activity.layer.kind} histogram",
-        alt=f"Histogram of the activations of {activity.unit(unit).title}: from "
+        alt=f"Histogram of the activations of {title_of(key, activity.unit(unit))}: from "
         f"{brief(activity.smallest[unit])} to "
         f"{brief(activity.largest[unit])}, above 0 at {percent(activity.active[unit])} of the "
         "tokens.",
@@ -214,7 +219,7 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> AskedAnalysis[Lab
     show_figure(
         before_after(shown, theme()),
         key=f"{unit.kind} steered",
-        alt=f"The {shown.unit} as it is, and with {unit.title} set to {brief(value)}: "
+        alt=f"The {shown.unit} as it is, and with {title_of(subject.key, unit)} set to {brief(value)}: "
         + ", ".join(
             f"{label} {percent(a)} → {percent(b)}"
             for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)

@@ -24,6 +24,7 @@ from gptviz.text.datasets.corpora import corpus_of
 from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv, prompt_rows
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model, opening
 from gptviz.ui.shell.subject.bar import longest_prompt
+from gptviz.ui.shell.subject.unit_titles import titles_of
 from gptviz.ui.widgets import (
     capitalise_text,
     controls,
@@ -179,7 +180,8 @@ def _find_spread(subject: Subject, how: How, rows: tuple[PromptRow, ...]) -> Spr
 
 def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float]) -> None:
     """The figure and the table."""
-    units = {one.name: one.title for one in heads_and_mlps(subject.lm.model.config)}
+    title = titles_of(subject.key)
+    units = {one.name: title(one) for one in heads_and_mlps(subject.lm.model.config)}
     titles = tuple(units[name] for name in over_list.units)
     on_screen: Float64Array = np.array([here.get(name, np.nan) for name in over_list.units])
     numbers = LabelledArray(
@@ -191,9 +193,7 @@ def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float])
     share = over_list.same_sign[largest]
     over = f"{capitalise_text(SAYS[how])}, over {format_count(len(over_list.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
-    best = (
-        f"{capitalise_text(titles[largest])} has the largest mean, {format_signed(mean)}{around}; "
-    )
+    best = f"{capitalise_text(escape_markdown(titles[largest]))} has the largest mean, {format_signed(mean)}{around}; "
     best += f"{percent(share)} of the prompts give it this sign"
     st.markdown(f"**{over}.** {best}.")
     show_figure(

@@ -8,8 +8,10 @@ import torch
 
 import gptviz
 from gptviz.data.text import TaskSource
+from gptviz.interp.changing.ablation import NOT_COUNTED
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion, measure_named
 from gptviz.interp.reading.waves import powers
+from gptviz.interp.trace import run
 from gptviz.language_model import data
 from gptviz.language_model.core import special_tokenizer
 from gptviz.language_model.over_training import measure_input
@@ -120,6 +122,11 @@ def test_edits_stay_in_place_at_every_snapshot(tiny_model: TinyModel) -> None:
         ("similarity", {"token": "a"}, "compares two tokens"),
         ("attribution", {"prompt": "fox", "token": "o", "against": "o"}, "are the same"),
         ("waves", {}, "no task"),
+        ("loss.without", {}, "name what is switched off, such as blocks.1.mlp"),
+        ("loss.without", {"unit": "blocks.9.mlp"}, "there is no block 9"),
+        ("loss.without", {"unit": "blocks.0.mlp=mean"}, "give its name alone"),
+        ("loss.without", {"unit": "dictionary.none.feature.1"}, "there is no dictionary none"),
+        ("loss.without", {"unit": "dictionary.sentences-features.feature.1"}, "another model"),
         ("loss.by_task", {}, "the card does not say|not trained on a mixture"),
     ],
 )
@@ -197,3 +204,40 @@ def test_a_classifier_is_asked_for_labels_and_its_loss_is_per_text(home: object)
         "encoder–decoder",
     ):
         judge.over_training("heads.copying")
+
+
+def test_the_loss_without_a_feature_is_that_of_the_stream_without_its_row(home: object) -> None:
+    lm = gptviz.load("sentences")
+    dictionary = lm.dictionary()
+    (rows,) = data.tested_rows(lm).values()
+    feature = 90
+    name = dictionary.edit(feature)
+    found = lm.over_training("loss.without", unit=name)
+    assert found.series == (name,)
+    steps = checkpoints.snapshots(checkpoints.find("sentences"))
+    assert found.steps == tuple(steps)
+
+    def without(stream: torch.Tensor) -> torch.Tensor:
+        # by hand: W (x − c) + b, the k largest of which count
+        before = (stream - dictionary.decoder_bias) @ dictionary.encoder.T + dictionary.encoder_bias
+        kth = before.topk(dictionary.k, -1).values[..., -1]
+        value = before[..., feature]
+        active = torch.where(value >= kth, value.clamp(min=0), torch.zeros_like(value))
+        return stream - active[..., None] * dictionary.decoder[feature]
+
+    assert len(steps) > 2
+    for step in (min(steps), sorted(steps)[len(steps) // 2], max(steps)):
+        model = gptviz.load("sentences", step=step).model
+        changes, counted = 0.0, 0
+        for row in rows:
+            taps = {dictionary.tap: without}
+            kept = row.targets != NOT_COUNTED
+            for sign, edits in ((1, taps), (-1, {})):
+                logits = run(model, row.reading.ids, ["logits"], edits=edits)["logits"]
+                surprise = -logits.double().log_softmax(-1)[kept]
+                changes += sign * float(surprise.gather(-1, row.targets[kept][:, None]).sum())
+            counted += int(kept.sum())
+        assert found.values[found.steps.index(step), 0] == pytest.approx(
+            changes / counted, abs=1e-5
+        )
+    assert found.values[-1, 0] > 0.01

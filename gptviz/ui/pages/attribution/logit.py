@@ -22,6 +22,7 @@ from gptviz.interp.explaining.attribution import (
     MLP,
     REPLACED,
     Attribution,
+    PartValue,
     attribute_logit,
     stream_at,
 )
@@ -45,10 +46,12 @@ from gptviz.ui.records.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.subject.unit_titles import name_with, titles_of
 from gptviz.ui.views import by_word, text_position
 from gptviz.ui.views.contrasts import known_contrast, known_offers
 from gptviz.ui.views.edits import switch
 from gptviz.ui.views.encoder_decoder import DECODER
+from gptviz.ui.views.notes import show_notes
 from gptviz.ui.views.read import PromptRead
 from gptviz.ui.views.text_position import END
 from gptviz.ui.views.which_logit import LISTED, which_logit
@@ -95,6 +98,14 @@ class AttributionSetting:
         return _attribute_logit(
             self.subject.key, self.text, self.token, self.position, self.against, neurons_of
         )
+
+    def title(self, part: PartValue) -> str:
+        """The title of a part, with the reader's name of it, as text."""
+        return name_with(self.subject.key)(part.name, part.title)
+
+    def say(self, part: PartValue) -> str:
+        """The same as Markdown."""
+        return escape_markdown(self.title(part))
 
     def name(self, token: int) -> str:
         """The token or the label, as text."""
@@ -235,7 +246,7 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
         alt=(
             f"What each of {format_count(len(attribution.parts), 'part')} adds to the "
             f"{attribution.unit}, {format_signed(attribution.sum)} "
-            f"in all, the largest first: {strongest.title}, {format_signed(strongest.value)}."
+            f"in all, the largest first: {setting.title(strongest)}, {format_signed(strongest.value)}."
         ),
     )
 
@@ -276,6 +287,7 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
     ]
     values = np.asarray(cells.values, float)
     limit = largest_size(values)
+    title = titles_of(setting.subject.key)
 
     def cell(row: int, column: int) -> Cell | None:
         value = float(values[row, column])
@@ -284,7 +296,7 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
             return None
         return Cell(
             name,
-            unit(name, config).title,
+            title(unit(name, config)),
             value,
             texts[row * len(labels) + column],
             chosen=name == chosen,
@@ -299,7 +311,7 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
     if chosen is None or chosen.startswith(DICTIONARY):
         framed = ""
     else:
-        framed = f"; framed: {unit(chosen, config).title}"
+        framed = f"; framed: {title(unit(chosen, config))}"
     show_cells(
         [
             (f"block {block}", [cell(row, i) for i in range(len(labels))])
@@ -341,7 +353,7 @@ def result(setting: AttributionSetting, attribution: Attribution) -> str:
         verb = "leads" if attribution.sum >= 0 else "trails"
         whole = f"the {brief(abs(attribution.sum))} by which it {verb} {other}"
     return (
-        f"{capitalise_text(best.title)} speaks most for {token}: it adds "
+        f"{capitalise_text(setting.say(best))} speaks most for {token}: it adds "
         f"{format_signed(best.value)} to {whole}."
     )
 
@@ -456,13 +468,13 @@ def split(setting: AttributionSetting, attribution: Attribution, chosen: str) ->
             ),
             key="sources",
             alt=(
-                f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} "
+                f"What the {len(order)} strongest neurons of {setting.title(part)} add; neuron {order[0]} "
                 f"adds {format_signed(values[order[0]])}."
             ),
         )
         rest = float(values[every[len(order) :]].sum())
         st.caption(
-            f"**{part.title}** adds {format_signed(part.value)}: the {len(order)} strongest of its "
+            f"**{setting.say(part)}** adds {format_signed(part.value)}: the {len(order)} strongest of its "
             f"{len(values):,} neurons by number, "
             "each its activation times its row of the output matrix. All the others together add "
             f"{format_signed(rest)}."
@@ -509,12 +521,12 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
             seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room
         ),
         key="sources",
-        alt=f"What {part.title} adds by each of {format_count(len(seen.values), piece)} that it reads; "
+        alt=f"What {setting.title(part)} adds by each of {format_count(len(seen.values), piece)} that it reads; "
         "most by the token "
         f"at position {most}.",
     )
     st.caption(
-        f"**{capitalise_text(part.title)}** adds {format_signed(part.value)}: a bar for each {piece} that it "
+        f"**{capitalise_text(setting.say(part))}** adds {format_signed(part.value)}: a bar for each {piece} that it "
         "reads, the pattern "
         "times what the token’s value "
         f"adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds "
@@ -594,9 +606,10 @@ def link_unit(setting: AttributionSetting, chosen: str) -> None:
     elif setting.subject.kind.has_source:
         query["stack"] = DECODER
     with st.container(horizontal=True, vertical_alignment="center"):
-        switch(part, key="switch off")
+        switch(setting.subject.key, part, key="switch off")
         if not part.crosses and setting.subject.kind.name in page.kinds:
             frame.link(page, f"Open it on {page.title}", query={**frame.shared_state(), **query})
+    show_notes(setting.subject, part)
 
 
 def frozen_parts(config: Config) -> str:
@@ -653,7 +666,7 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
         shares = attribution.sources[least.name]
         most = int(shares.argmin())
         notice = (
-            f"{capitalise_text(least.title)} takes away {brief(abs(least.value))}. What it reads at "
+            f"{capitalise_text(setting.say(least))} takes away {brief(abs(least.value))}. What it reads at "
             f"{in_quotes(setting.read_tokens(least.name)[most])} (position "
             f"{most}{setting.place_of(least.name)}) takes away most: "
             f"{brief(abs(shares[most]))}."
@@ -665,7 +678,7 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
         neurons = setting.attribution(mlp.name).neurons[mlp.name]
         best = int(abs(neurons).argmax())
         notice = (
-            f"{capitalise_text(mlp.title)} adds {format_signed(mlp.value)}, the most of all MLPs in size. "
+            f"{capitalise_text(setting.say(mlp))} adds {format_signed(mlp.value)}, the most of all MLPs in size. "
             f"Its neuron {best} by itself "
             f"{'adds' if neurons[best] >= 0 else 'takes away'} {brief(abs(neurons[best]))}: see "
             "the other ones of its "

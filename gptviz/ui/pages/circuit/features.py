@@ -16,6 +16,7 @@ from gptviz.language_model import explaining, units
 from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import Subject, ask
+from gptviz.ui.shell.subject.unit_titles import names_of, titles_of
 from gptviz.ui.widgets import controls, escape_markdown
 
 PARTS = "parts"
@@ -52,14 +53,22 @@ def speaks_for(subject: Subject, unit: Unit) -> list[str]:
 
 
 def titles(subject: Subject, data: Circuit) -> dict[Unit, tuple[str, str]]:
-    """For each feature and error of a graph, what its box says and its title, as texts."""
+    """For each feature and error of a graph, and each unit that the reader has named, what its box
+    says and its title, as texts; a box without words of its own says what it is.
+    """
     named: dict[Unit, tuple[str, str]] = {}
+    own_name = names_of(subject.key)
+    title = titles_of(subject.key)
     for unit in {node.unit for node in data.nodes if node.unit is not None}:
         if unit.part == "missed":
             named[unit] = ("error", unit.title)
         elif spoken := speaks_for(subject, unit):
             words = " ".join(f"“{token}”" for token in spoken)
-            named[unit] = (f"{unit.index}: {spoken[0]}", f"{unit.title}, which speaks for {words}")
+            box = f"{unit.index}: {own_name(unit.name) or spoken[0]}"
+            named[unit] = (box, f"{title(unit)}, which speaks for {words}")
+        elif own := own_name(unit.name):
+            what = "MLP" if unit.index is None else f"{unit.kind} {unit.index}"
+            named[unit] = (f"{what}: {own}", title(unit))
     return named
 
 

@@ -32,6 +32,7 @@ from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
 from gptviz.ui.shell.subject.bar import shorten_prompt
+from gptviz.ui.shell.subject.unit_titles import said_title
 from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.guesses import logits_after
@@ -224,7 +225,7 @@ def _path(subject: Subject, data: Circuit) -> str:
         elif node.unit.part == "embed":
             steps.append(place)
         else:
-            steps.append(f"{escape_markdown(node.unit.title)} at {place}")
+            steps.append(f"{said_title(subject.key, node.unit)} at {place}")
     return " → ".join(steps)
 
 
@@ -348,7 +349,7 @@ def graph(
         answer += f" minus that of {label(chosen.against)}"
     units = ["embed", "positions", *(unit.name for unit in heads_and_mlps(subject.lm.model.config))]
     named = titles(subject, data)
-    units += sorted(unit.name for unit in named)
+    units += sorted({unit.name for unit in named} - {*units})
     addresses.takes_all(address(units, len(subject.seen)))
     command: ViewCommand = st.session_state.get(ARRANGED, NO_COMMAND)
     packed = payload(
@@ -450,7 +451,7 @@ def show_node(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         if node.unit is None:
             title = "The logit"
         else:
-            title = capitalise_text(node.unit.title)
+            title = capitalise_text(said_title(subject.key, node.unit))
         st.markdown(
             f"**{title}** at position {node.position}, “{token}”: "
             f"{said_of(subject, chosen, data, node)}"
@@ -460,7 +461,7 @@ def show_node(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         show_links(subject, node.unit)
         if node.unit.block is None:
             if node.unit.part == "dictionary":
-                edits.switch(node.unit, key="switch off the node")
+                edits.switch(subject.key, node.unit, key="switch off the node")
             return
         with st.container(horizontal=True, vertical_alignment="center"):
             state = frame.shared_state() | {"block": str(node.unit.block)}
@@ -473,7 +474,7 @@ def show_node(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
             else:
                 frame.link(PAGES["neurons"], "Its neurons", query=state)
             if node.unit.is_head or node.unit.is_mlp:
-                edits.switch(node.unit, key="switch off the node")
+                edits.switch(subject.key, node.unit, key="switch off the node")
 
 
 def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) -> str:
@@ -516,7 +517,7 @@ def _name_node(subject: Subject, data: Circuit, node: Node) -> str:
     what = {"embed": f"the token “{token}”", "positions": "the position"}.get(node.unit.part)
     if what:
         return f"{what} at {node.position}"
-    return f"what {node.unit.title} wrote at {node.position}, “{token}”"
+    return f"what {said_title(subject.key, node.unit)} wrote at {node.position}, “{token}”"
 
 
 def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
@@ -534,7 +535,7 @@ def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     ]:
         best, unit = max(heads, key=lambda head: abs(data.given[head[0]]))
         said = (
-            f"{capitalise_text(unit.title)} at position {best.position}: "
+            f"{capitalise_text(said_title(subject.key, unit))} at position {best.position}: "
             f"{said_of(subject, chosen, data, best)}"
         )
         offers.append(

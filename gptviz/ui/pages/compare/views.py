@@ -28,12 +28,15 @@ from gptviz.ui.records.compare import (
     HEADS,
     LOGIT_LENS,
     NEXT_TOKEN,
+    UNITS,
     WEIGHTS,
 )
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, model_key, scrubber
+from gptviz.ui.shell.subject.unit_titles import said_title
 from gptviz.ui.widgets import (
     Try,
+    capitalise_text,
     controls,
     escape_markdown,
     in_quotes,
@@ -463,6 +466,64 @@ def heads(sides: Sides) -> PageResult:
     return PageResult(both.table, code(sides, call))
 
 
+def units(sides: Sides) -> PageResult:
+    """The mean number of each unit of a layer over the text of each side: neurons, heads, or the
+    features of a dictionary; unless the models have no such layer.
+    """
+    config = sides.a.lm.model.config
+    # a dictionary is fitted to a model as it was saved last
+    last = language_model(scrubber.as_saved_last(sides.a.key).unedited)
+    layers = [Unit("dictionary", called=name) for name in last.dictionaries()]
+    for block in range(config.n_layer):
+        layers += [Unit("mlp", block)] if config.mlp_size else []
+        layers.append(Unit("attention", block))
+    if not layers:
+        st.info("A has no blocks, and so no neurons and no heads.", icon=":material/info:")
+        return NOTHING
+    named = {one.title: one for one in layers}
+    title = controls.select(
+        "Layer",
+        list(named),
+        key="compared_layer",
+        help="Whose units are compared: the features of a dictionary, the neurons of an MLP, or the "
+        "heads of an attention.",
+        label_visibility="collapsed",
+    )
+    layer = named[title]
+    try:
+        both, call = ask_both(sides.key, compare.units, layer=layer.layer)
+    except ValueError as error:
+        st.info(f"{escape_markdown(str(error)).capitalize()}.", icon=":material/info:")
+        return NOTHING
+    if both.difference is None:
+        st.info(f"{both.why}: unit by unit there is no difference.", icon=":material/difference:")
+        return NOTHING
+    most = int(np.abs(both.difference.values).argmax())
+    of_a, of_b = (brief(float(one.values[most])) for one in (both.a, both.b))
+    unit = said_title(sides.a.key, replace(layer, index=most))
+    if both.largest:
+        say_answer(
+            f"{capitalise_text(unit)} differs most: {both.a.unit} {of_a} in A, {of_b} in B.",
+            "Each number is the mean over the tokens of the text.",
+        )
+    else:
+        say_answer(f"No {layer.kind} of this layer differs.")
+    some = compare.chosen(both, SHOWN)
+    alts = (
+        f"The mean {both.a.unit} in A and in B, of the units of the {title} that differ most.",
+        f"The mean {both.a.unit}, B minus A, of the units of the {title} that differ most.",
+    )
+    _bars(
+        some,
+        keys=("units", "unit differences"),
+        alts=alts,
+        more="what is larger in B",
+        in_percent=False,
+        called=short_names(sides),
+    )
+    return PageResult(both.table, code(sides, call))
+
+
 SHOWS: dict[str, Callable[[Sides], PageResult]] = {
     NEXT_TOKEN: next_token,
     ATTENTION: attention,
@@ -470,6 +531,7 @@ SHOWS: dict[str, Callable[[Sides], PageResult]] = {
     LOGIT_LENS: lens,
     ATTRIBUTION: attribution,
     HEADS: heads,
+    UNITS: units,
     ANSWERS: answers,
     WEIGHTS: weights,
 }

@@ -24,9 +24,11 @@ from gptviz.model.costs.effort import LONG
 from gptviz.ui.records.features import FEATURES
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
+from gptviz.ui.shell.subject.unit_titles import name_with
 from gptviz.ui.views import edits, held_out, one_unit
 from gptviz.ui.views.dictionary_quality import ask_quality, show_beside, show_quality
 from gptviz.ui.views.files import read_in
+from gptviz.ui.views.notes import show_notes
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.texts import text_to_fit
 from gptviz.ui.views.vocabulary import tokens
@@ -135,8 +137,9 @@ def _show_feature(
     number = feature.index or 0
     if tokens := one_unit.strongest_tokens(subject, activity, number):
         often = percent(float(activity.active[number]))
+        name = escape_markdown(name_with(subject.key)(feature.name, f"feature {number}"))
         say_answer(
-            f"It notices {tokens}: that is where its feature {number} is most active.",
+            f"It notices {tokens}: that is where its {name} is most active.",
             f"The feature is active at {often} of the tokens.",
         )
     else:
@@ -145,12 +148,13 @@ def _show_feature(
     with left:
         st.markdown(f"**Feature {number}: where it is most active**")
         strips(subject, activity, number, STREAM)
-        one_unit.distribution(activity, number)
+        one_unit.distribution(subject.key, activity, number)
     with right:
         by, title, order, values = ranking
-        one_unit.show_ranked(activity, by, order, number, {} if by in RANKINGS else {title: values})
+        more = {} if by in RANKINGS else {title: values}
+        one_unit.show_ranked(subject.key, activity, by, order, number, more)
         st.caption(f"The dictionary {read.name} has {escape_markdown(read.said)}.")
-        edits.switch(feature, key="switch feature")
+        edits.switch(subject.key, feature, key="switch feature")
     left, middle, right = st.columns(3, gap="large")
     with left:
         writes = _bars(
@@ -165,6 +169,7 @@ def _show_feature(
         speaks = one_unit.speaks_for(subject, feature)
     with right:
         put = one_unit.steer(subject, activity, feature)
+    show_notes(subject, feature)
     return [one.call for one in (near, speaks, writes, put)]
 
 

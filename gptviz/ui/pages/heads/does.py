@@ -37,8 +37,10 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.shell.subject.bar import read_prompt
+from gptviz.ui.shell.subject.unit_titles import name_with, title_of, titles_of
 from gptviz.ui.views import attention, edits, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts, known_offers
+from gptviz.ui.views.notes import show_notes
 from gptviz.ui.views.read import PromptRead
 from gptviz.ui.views.texts import HELD_OUT, OWN, PASSAGES, PROMPT, text_of
 from gptviz.ui.widgets import (
@@ -164,9 +166,12 @@ def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageRe
             help=hint,
             format_func=named.__getitem__,
         )
-    say_answer(escape_markdown(scores.sentence(name)))
-    left, right = st.columns([6, 5], gap="large")
     order = rank_heads(scores, name)
+    best = scores.unit(*order[0])
+    own = capitalise_text(title_of(subject.key, best))
+    said = scores.sentence(name).replace(capitalise_text(best.title), own)
+    say_answer(escape_markdown(said))
+    left, right = st.columns([6, 5], gap="large")
     heads = [scores.unit(*at) for at in order]
     with left:
         at = order[heads.index(chosen_head(subject, heads))]
@@ -181,7 +186,7 @@ def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageRe
     few = len(order) <= 8
     with left if few else st.container():  # below the grid of few heads there is room
         picking.table(
-            frame_of(scores, columns, order),
+            frame_of(asked.key, scores, columns, order),
             lambda row: addresses.write(CHOSEN, heads[row].name),
             key="heads table",
             height="content" if few else pixels(ROWS_HIGH),
@@ -193,6 +198,7 @@ def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageRe
         )
     if say_how_far is not None:
         say_how_far()
+    show_notes(subject, scores.unit(*at))
     return shown
 
 
@@ -290,12 +296,12 @@ def cells(
         for block, head in rank_heads(scores, name)[:3]
     )
 
+    title = titles_of(asked.key)
+
     def cell(block: int, head: int) -> Cell:
-        head_unit = scores.unit(block, head)
+        one = scores.unit(block, head)
         value = float(values[block, head])
-        return Cell(
-            head_unit.name, head_unit.title, value, format_fixed(value), chosen=(block, head) == at
-        )
+        return Cell(one.name, title(one), value, format_fixed(value), chosen=(block, head) == at)
 
     show_cells(
         [
@@ -350,10 +356,11 @@ def one_head(
         read = PromptRead(tuple(ids))
     else:
         read = attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
-    about = heading(f"The attention pattern of {head.title} over what it reads")
+    title = title_of(subject.key, head)
+    about = heading(f"The attention pattern of {title} over what it reads")
     lines = attention.code_of_head(lm, read, head.block, head.index)
     shares = head_pattern.payload(
-        pattern(asked.key, read, head), about, lines, capitalise_text(head.title)
+        pattern(asked.key, read, head), about, lines, capitalise_text(title)
     )
     head_pattern.head_pattern(shares, key="heads pattern")
     count = min(len(read.ids), MOST_TOKENS)
@@ -382,8 +389,9 @@ def one_head(
     if is_random and list(lm.tokenizer.encode(written).ids) == ids:
         query["prompt"] = written
     with st.container(horizontal=True, vertical_alignment="center"):
-        frame.link(ATTENTION, f"Open {head.title} on Attention", query=frame.shared_state() | query)
-        edits.switch(head, key="switch head")
+        query = frame.shared_state() | query
+        frame.link(ATTENTION, f"Open {escape_markdown(title)} on Attention", query=query)
+        edits.switch(subject.key, head, key="switch head")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -408,13 +416,15 @@ def pattern(key: ModelKey, read: PromptRead, head: Unit) -> LabelledArray:
 
 
 def frame_of(
-    scores: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]
+    key: ModelKey, scores: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]
 ) -> pd.DataFrame:
     """The table: each head as block and number, and its scores in these `columns`."""
     rows = {(row["block"], row["head"]): row for row in scores.rows()}
+    add_name = name_with(key)
     return pd.DataFrame(
         [
-            {"head": f"{at[0]}.{at[1]}"} | {SCORES[name].title: rows[at][name] for name in columns}
+            {"head": add_name(scores.unit(*at).name, f"{at[0]}.{at[1]}")}
+            | {SCORES[name].title: rows[at][name] for name in columns}
             for at in order
         ]
     )

@@ -17,8 +17,17 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.ui.records.heads import WHERE
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import Subject
+from gptviz.ui.shell.subject.unit_titles import title_of, titles_of
+from gptviz.ui.views.notes import show_notes
 from gptviz.ui.views.where_most import ask_activity, observe_units, strips, text_to_read
-from gptviz.ui.widgets import addresses, capitalise_text, in_quotes, show_figure, theme
+from gptviz.ui.widgets import (
+    addresses,
+    capitalise_text,
+    escape_markdown,
+    in_quotes,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.picking import pick
 
 from .does import CHOSEN
@@ -44,7 +53,7 @@ def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> PageResult:
             lambda one: addresses.write(CHOSEN, one.name),
             key="heads pick",
             help="The head that is shown; first the one that is most of its kind.",
-            format_func=lambda one: one.title,
+            format_func=titles_of(subject.key),
         )
         how = text_to_read(subject, "the heads")
     asked = partial(ask_activity, subject, head.layer, "Observing the heads", **how)
@@ -54,7 +63,8 @@ def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> PageResult:
         return NOTHING
     number = head.index or 0
     sides = [_by_token(subject, one, number) for one in (at_queries, at_keys)]
-    st.markdown(_describe_activity(at_queries, head, sides))
+    title = title_of(subject.key, head)
+    st.markdown(_describe_activity(at_queries, head, sides, title))
     left, right = st.columns([3, 2], gap="large")
     with left:
         strips(subject, at_queries, number, PATTERN)
@@ -69,6 +79,7 @@ def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> PageResult:
                 alt=f"{title}: {', '.join(values.axes[0].labels)}.",
             )
         st.caption("The mean over all places where the token stands.")
+    show_notes(subject, head)
     return PageResult(
         at_queries.labelled,
         asked().code(f"result.tokens({number})  # token and mean", asked(side="key").call),
@@ -88,12 +99,14 @@ def _by_token(subject: Subject, activity: Activity, head: int) -> LabelledArray:
     )
 
 
-def _describe_activity(activity: Activity, head: Unit, sides: Sequence[LabelledArray]) -> str:
-    """What is seen, in a sentence."""
+def _describe_activity(
+    activity: Activity, head: Unit, sides: Sequence[LabelledArray], title: str
+) -> str:
+    """What is seen of a head of this title, in a sentence."""
     query, key = (in_quotes(side.axes[0].labels[0]) for side in sides)
     mean, most = (brief(values[head.index or 0]) for values in (activity.effect, activity.largest))
     return (
-        f"**{capitalise_text(head.title)}** adds a vector of the mean length {mean} to the stream, of "
+        f"**{capitalise_text(escape_markdown(title))}** adds a vector of the mean length {mean} to the stream, of "
         f"up to {most}, over "
         f"{format_count(activity.n_tokens, 'token')}. It adds most at {query}, and reads most from "
         f"{key}."

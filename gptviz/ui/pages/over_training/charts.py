@@ -21,11 +21,10 @@ from gptviz.interp.over_training.measures import (
     MeasureQuestion,
     Numbers,
 )
-from gptviz.interp.units.unit import unit
-from gptviz.language_model import over_training
+from gptviz.interp.units.unit import heads_and_mlps, unit
+from gptviz.language_model import dictionaries, over_training
 from gptviz.language_model.units import repeats_of
 from gptviz.machine import progress
-from gptviz.model import Config
 from gptviz.model.costs.effort import LITTLE, MOST, effort
 from gptviz.model.kinds import Kind
 from gptviz.model.parts.heads import HEADS
@@ -36,7 +35,15 @@ from gptviz.ui.menu import PAGES
 from gptviz.ui.records.over_training import APART, RELATIVES, TOGETHER
 from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
+from gptviz.ui.shell.subject import (
+    ModelKey,
+    Subject,
+    ask,
+    language_model,
+    load_call,
+    scrubber,
+)
+from gptviz.ui.shell.subject.unit_titles import title_of
 from gptviz.ui.views import held_out
 from gptviz.ui.views.loss_texts import ask_guess
 from gptviz.ui.views.vocabulary import tokens
@@ -69,6 +76,8 @@ MOST_CHOSEN = 8
 CLEARLY = 0.25
 RANDOM = "Repeated random tokens"
 PROMPT = "The prompt"
+# So many features of each dictionary are listed.
+LISTED_FEATURES = 5
 _BY_NAME = "measures chosen"
 STEP = "step"
 # Pixels of a chart where there are one, two, three or more: in front of a class the first of three
@@ -181,6 +190,7 @@ def possible_measures(subject: Subject) -> tuple[str, ...]:
         "texts for heads": config.n_layer > 0,
         "held-out data": (here := held_out.is_here(subject.key)),
         "held-out texts": here,
+        "a unit": here and config.n_layer > 0,
         "vowels": kinds.count("vowel") > 1 and "consonant" in kinds,
         "tasks": task is not None and bool(task.parts),
         "answers": task is not None or (not subject.kind.continues and here),
@@ -231,6 +241,7 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
         else (token, against)
     )
     by_need = {
+        "a unit": MeasureQuestion(unit=_unit(subject) if "a unit" in needs else ""),
         "texts for heads": MeasureQuestion(heads_read),
         "a prompt": MeasureQuestion(subject.prompt),
         "a token": MeasureQuestion(subject.prompt, token, against),
@@ -251,6 +262,33 @@ def _two_tokens(subject: Subject) -> tuple[int, int]:
         "and of", listed, key="another", help=hint, default=listed[1], other=names.__contains__
     )
     return names.index(one), names.index(another)
+
+
+def _unit(subject: Subject) -> str:
+    """The control `without`: the name of the unit that is switched off. Heads and MLPs are listed,
+    and the features that are most active in the prompt; any other unit can be typed.
+    """
+    last = scrubber.as_saved_last(subject.key).unedited
+    lm = language_model(last)
+    listed = [one.name for one in heads_and_mlps(lm.model.config)]
+    for name in lm.dictionaries() if subject.kind.continues else ():
+        settings = {"prompt": subject.text, "dictionary": name}
+        active = ask(last, dictionaries.features, "Reading the prompt", **settings).value
+        order = (-active.values.mean(0)).argsort(kind="stable")[:LISTED_FEATURES]
+        listed += [lm.dictionary(name).edit(int(active.axes[1].labels[i])) for i in order]
+
+    def is_unit(name: str) -> bool:
+        try:
+            return bool(over_training.edit_of_unit(lm, name))
+        except ValueError:
+            return False
+
+    hint = (
+        "What is switched off: a head, an MLP, or a feature of a dictionary of this model as it was "
+        "saved last; those most active in the prompt are listed. The name of another unit, such as "
+        "blocks.0.mlp.neuron.17, can be typed."
+    )
+    return controls.select("Unit", listed, key="without", help=hint, other=is_unit)
 
 
 def say_missing(subject: Subject) -> None:
@@ -305,9 +343,12 @@ def _measure_input(last: ModelKey, measure: str, question: MeasureQuestion) -> M
     return over_training.measure_input(language_model(last), MEASURES[measure], question)
 
 
-def title(history: History, series: int, config: Config) -> str:
+def title(subject: Subject, history: History, series: int) -> str:
     """A series in words: "head 2 of block 1"; a measure with a single one has its own name."""
+    config = subject.lm.model.config
     name = history.series[series]
+    if history.measure.needs == "a unit":
+        return f"loss without {title_of(subject.key, unit(name, config))}"
     if len(history.series) == 1:
         return history.measure.title.lower()
     if history.measure.needs == "held-out texts":
@@ -319,7 +360,7 @@ def title(history: History, series: int, config: Config) -> str:
         (name.removesuffix(".weight"), "matrix of the "),
     ):
         with suppress(ValueError):
-            return words + unit(given, config).title
+            return words + title_of(subject.key, unit(given, config))
     return name
 
 
@@ -347,9 +388,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     said = describe_sharpest(subject, history, axes)
     marked = None if change is None else (change.series, change.row)
     look = figures.ChartLook(axes.log_steps, axes.log_values, marked, subject.key.step)
-    names = [
-        title(history, series, subject.lm.model.config) for series in range(len(history.series))
-    ]
+    names = [title(subject, history, series) for series in range(len(history.series))]
     is_apart = axes.apart and len(history.series) > 1
     if is_apart:
         drawn = figures.panels(
@@ -357,12 +396,13 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         )
     else:
         drawn = figures.lines(history.labelled(), theme(), look, names, height=height)
-    st.markdown(f"**{escape_markdown(measure.title)}**")
+    heading = capitalise_text(names[0]) if measure.needs == "a unit" else measure.title
+    st.markdown(f"**{escape_markdown(heading)}**")
     show_figure(
         drawn,
         key=key,
         choose=choose,
-        alt=f"{measure.title} ({measure.unit}) at {format_count(len(history.steps), 'snapshot')} of "
+        alt=f"{heading} ({measure.unit}) at {format_count(len(history.steps), 'snapshot')} of "
         f"the training. {said}",
     )
     most = figures.MOST_PANELS
@@ -386,7 +426,7 @@ def describe_sharpest(subject: Subject, history: History, axes: Axes) -> str:
     change = history.sharpest(log_steps=axes.log_steps)
     if change is None:
         return "Nothing changes."
-    name = title(history, change.series, subject.lm.model.config)
+    name = title(subject, history, change.series)
     return f"Sharpest change: {name} {change.words}."
 
 
@@ -414,14 +454,14 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
         return
 
     def name(history: History, half: Halfway) -> str:
-        title_of = history.measure.title.split(",")[0]
+        what = history.measure.title.split(",")[0]
         # in a sentence "loss", but "MLP …"
-        if not title_of[1:2].isupper():
-            title_of = title_of[:1].lower() + title_of[1:]
+        if not what[1:2].isupper():
+            what = what[:1].lower() + what[1:]
         if len(history.series) == 1:
-            return escape_markdown(title_of)
-        of = title(history, half.series, subject.lm.model.config)
-        return escape_markdown(f"{title_of} ({of})")
+            return escape_markdown(what)
+        of = title(subject, history, half.series)
+        return escape_markdown(f"{what} ({of})")
 
     def change(history: History, half: Halfway) -> str:
         before, after = (
@@ -547,6 +587,7 @@ def code(subject: Subject, asked: Mapping[str, MeasureQuestion]) -> str:
             "prompt": question.prompt or None,
             "token": question.token,
             "against": question.against,
+            "unit": question.unit or None,
         }
         arguments = "".join(
             f", {key}={value!r}" for key, value in given.items() if value is not None

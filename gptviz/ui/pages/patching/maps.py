@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import streamlit as st
 
 from gptviz.figures.changing.patched import draw_restored
-from gptviz.figures.kit.format import format_signed
+from gptviz.figures.kit.format import format_count, format_signed
+from gptviz.figures.units.neurons import promoted
 from gptviz.interp.changing.attribution_patching import CHECKED, STEPS, TRUSTED, Preview, preview
 from gptviz.interp.changing.corrupting import likeliest_answers
 from gptviz.interp.changing.patchable import Quantity, quantities
-from gptviz.interp.changing.patching import Patched, PromptPair, n_patches, patch
-from gptviz.labelled_array import Axis
+from gptviz.interp.changing.patched_features import MOST_FEATURES
+from gptviz.interp.changing.patching import SHARE, Patched, PromptPair, n_patches, patch
+from gptviz.interp.units.unit import Unit
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import changing
 from gptviz.machine import job, progress
 from gptviz.machine.job import Job, Stage
@@ -22,9 +25,11 @@ from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.settings.address_values import Values
 from gptviz.ui.records.attention import PAGE as ATTENTION
+from gptviz.ui.records.features import PAGE as FEATURES
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import PageResult
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.subject.unit_titles import said_title
 from gptviz.ui.views.contrasts import known_contrasts
 from gptviz.ui.widgets import (
     Try,
@@ -47,6 +52,7 @@ from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG, Prompts, verdict
 # The parameter of the address that names the cell that is explained: quantity, block and place.
 CELL = "cell"
 MOST_TOLD = 3
+FEATURES_SHOWN = 10
 COMPUTE = "Compute exactly"
 BY_POSITION = ("resid_pre", "attention.out", "mlp.out")
 BY_HEAD = ("attention.z", "attention.pattern", "attention.q", "attention.k", "attention.v")
@@ -608,6 +614,63 @@ def summary(heatmaps: Maps) -> None:
             )
 
 
+def which_feature(subject: Subject, prompts: Prompts) -> Patched | None:
+    """How much each feature of a dictionary restores; None for a model without a dictionary, and as
+    long as it is not known.
+    """
+    lm = subject.lm
+    names = lm.dictionaries() if lm.kind.continues else []
+    if not names:
+        return None
+    st.markdown(
+        "**Which feature?** A feature of a dictionary has at every position the activation that it "
+        "has there after the clean prompt."
+    )
+    hint = "The dictionary whose features are patched, one at a time."
+    name = names[0]
+    if len(names) > 1:
+        name = controls.select("Dictionary", names, key="dictionary", help=hint)
+    pair = prompts.pair
+    settings: dict[str, Any] = {"clean": subject.prompt, "corrupted": prompts.text}
+    settings |= {"right": pair.right, "wrong": pair.wrong, "what": f"dictionary.{name}"}
+    asked = ask(subject, changing.patch, "Patching the features", **settings)
+    try:
+        patched = asked.follow_value(
+            "Patch the features", effort(lm.model, len(pair.clean), 2 + MOST_FEATURES)
+        )
+    except ValueError as error:
+        st.caption(f"{escape_markdown(capitalise_text(str(error)))}.")
+        return None
+    if patched is None:
+        return None
+    shares = patched.shares[0]
+    if not patched.is_defined:
+        st.caption("Both prompts have the same answer: there is nothing to restore.")
+        return None
+    order = np.argsort(-np.abs(shares), kind="stable")[:FEATURES_SHOWN]
+    labels = tuple(patched.places.labels[i] for i in order)
+    best = Unit("dictionary", index=int(labels[0]), called=name)
+    title = said_title(subject.key, best)
+    most = "most " if len(shares) == MOST_FEATURES else ""
+    show_figure(
+        promoted(LabelledArray(shares[order], (Axis("feature", labels),), SHARE), theme()),
+        key="patched features",
+        alt="How much of the answer features restore: "
+        + ", ".join(
+            f"{one} {percents(float(shares[i]))}" for one, i in zip(labels, order, strict=True)
+        )
+        + ".",
+    )
+    st.caption(
+        f"{capitalise_text(title)} moves the answer most: {percents(float(shares[order[0]]))} of it. "
+        f"Of {format_count(len(shares), 'feature')} whose activation differs {most}between the prompts, the "
+        f"{len(order)} that move it most are drawn. What the dictionary misses stays as it is."
+    )
+    query = {**frame.shared_state(), "dictionary": name, "unit": best.name}
+    frame.link(FEATURES, f"Open {title} on Features", query=query)
+    return patched
+
+
 def tries(subject: Subject) -> list[Try]:
     """The suggestions that hold for this model: those whose prompts have as many tokens and are
     answered differently.
@@ -686,22 +749,28 @@ def _repeated_prompts(default: str) -> tuple[tuple[str, str, str, str], ...]:
     return (("What came next before", " ".join(clean), " ".join(corrupted), notice),)
 
 
-def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> PageResult:
-    """The control for the heatmap whose numbers and code are below, and these; without both where
+def numbers_and_code(
+    subject: Subject, prompts: Prompts, heatmaps: Maps, of_features: Patched | None = None
+) -> PageResult:
+    """The control for the picture whose numbers and code are below, and these; without both where
     none is drawn.
     """
-    titles = {one.quantity.title: name for name, one in heatmaps.shown_maps.items()}
+    shown = heatmaps.shown_maps | (
+        {} if of_features is None else {of_features.quantity.name: of_features}
+    )
+    titles = {one.quantity.title: name for name, one in shown.items()}
     if not titles:
         return PageResult()
-    hint = "The heatmap whose numbers and code are below."
+    hint = "The picture whose numbers and code are below."
     name = titles[controls.select("Numbers and code of", list(titles), key="of", help=hint)]
     texts = {"clean": subject.prompt, "corrupted": prompts.text}
     pair = prompts.pair
-    how = {"right": pair.right, "wrong": pair.wrong, "what": name, "exact": name in heatmaps.exact}
+    how = {"right": pair.right, "wrong": pair.wrong, "what": name}
+    how["exact"] = name in heatmaps.exact or name not in heatmaps.shown_maps
     right, wrong = prompts.names
     code = ask(subject, changing.patch, "Patching", **texts, **how).code(
         f"# The right answer is {right!r}, the wrong one {wrong!r}.",
         "result.numbers  # [number, block, place]: the shares restored, and the differences of "
         "logits",
     )
-    return PageResult(lambda: heatmaps.best_values(name).numbers, code)
+    return PageResult(lambda: shown[name].numbers, code)

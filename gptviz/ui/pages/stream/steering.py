@@ -14,6 +14,7 @@ import streamlit as st
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import Direction
+from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
@@ -22,12 +23,13 @@ from gptviz.machine.lines import lines_of
 from gptviz.runs import fitted as kept
 from gptviz.settings.kinds import HowFound
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, edits
+from gptviz.ui.shell.subject.unit_titles import name_with
 from gptviz.ui.views.files import download, read_in
+from gptviz.ui.views.notes import show_notes
 from gptviz.ui.widgets import (
     addresses,
     controls,
     escape_markdown,
-    in_quotes,
     say_answer,
     show_figure,
     theme,
@@ -96,7 +98,9 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     except (ValueError, OSError) as error:
         st.info(f"{escape_markdown(subject.key.name)}: {escape_markdown(reason_of(error))}.")
         return None, None
-    name = in_quotes(found.name.rpartition("-")[0] or found.name)
+    add_name = name_with(subject.key)
+    short = found.name.rpartition("-")[0] or found.name
+    name = escape_markdown(add_name(f"direction.{found.name}", f"“{short}”"))
     say_answer(f"Direction {name}. {escape_markdown(steered.value.said)}{broken}{said}")
     _pictures(found, steered.value)
     hint = (
@@ -114,6 +118,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         st.caption(
             "There is no file of a direction that acts only after block 0: llama.cpp takes none."
         )
+    show_notes(subject, Unit("direction", called=found.name))
     if own:
         return steered.value.probability, steered.code("result.probability, result.texts")
     return steered.value.probability, asked.code(

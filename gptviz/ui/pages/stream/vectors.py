@@ -21,6 +21,7 @@ from gptviz.settings.address_values import Values, whole_number
 from gptviz.settings.kinds import Projector
 from gptviz.ui.records.stream import GONE, MAP, PROBES, STEERING, VIEWS
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
+from gptviz.ui.shell.subject.unit_titles import name_with
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begin_projection
 from gptviz.ui.views.read import read_by
@@ -174,10 +175,15 @@ def who_writes_most(asked: AskedAnalysis[StreamSummary]) -> tuple[str, str] | No
     least = int(median.argmin())
     if most == least:
         return None
+    add_name = name_with(asked.key)
+    said = [
+        escape_markdown(add_name(writer, _title(seen, writer)))
+        for writer in (seen.writers[most], seen.writers[least])
+    ]
     return (
-        f"{capitalise_text(_title(seen, seen.writers[most]))} changes a token's vector most: what it "
+        f"{capitalise_text(said[0])} changes a token's vector most: what it "
         f"adds is {brief(median[most])} times as long as the vector itself.",
-        f"{capitalise_text(_title(seen, seen.writers[least]))} adds least, {brief(median[least])} "
+        f"{capitalise_text(said[1])} adds least, {brief(median[least])} "
         "times its length. These are medians over the tokens.",
     )
 

@@ -13,12 +13,13 @@ from gptviz.components.kit import fingerprint
 from gptviz.interp.changing.edit import MEAN, ZERO
 from gptviz.interp.changing.edits import edit, edit_unit, kind_of_edit
 from gptviz.interp.units.unit import Unit, heads_and_mlps
-from gptviz.language_model import LanguageModel, changing
+from gptviz.language_model import changing
 from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, edits
 from gptviz.ui.shell.subject.edits import EDITS
+from gptviz.ui.shell.subject.unit_titles import said_title, titles_of
 from gptviz.ui.views.contrasts import (
     answered_questions,
     chosen_question,
@@ -145,7 +146,8 @@ def show(
     about = unit_grid.UnitNotes(
         of, subject.key.title, words, unit_of(lm), code(subject, text, to), tuple(settings())
     )
-    packed = unit_grid.payload(unit_grid.rows(units), has, changes, about, example)
+    lines = unit_grid.rows(units)
+    packed = unit_grid.payload(lines, has, changes, about, example, titles_of(subject.key))
     unit_grid.unit_grid(packed, key="unit grid", on_switch=switch)
 
 
@@ -155,16 +157,17 @@ def code(subject: Subject, text: LossText, to: str) -> str:
     return asked.code("result  # {head or MLP: how much the loss rises}")
 
 
-def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> None:
+def table(subject: Subject, before: float, without: Mapping[Unit, float]) -> None:
     """Every head and MLP with the loss without it, to be sorted by a click on a heading and taken
     away as CSV.
     """
-    unit = unit_of(lm)
+    unit = unit_of(subject.lm)
+    title = titles_of(subject.key)
     frame = pd.DataFrame(
         [
             {
                 "unit": one.name,
-                "in words": one.title,
+                "in words": title(one),
                 f"loss without it ({unit})": value,
                 f"change ({unit})": value - before,
             }
@@ -206,23 +209,24 @@ def describe_edits(key: ModelKey, config: Config) -> str:
         return f"With these {len(key.edits)} edits"
     made = edit(key.edits[0], config)
     if made.to == ZERO:
-        return f"Without {escape_markdown(made.unit.title)}"
+        return f"Without {said_title(key, made.unit)}"
     return escape_markdown(made.title)
 
 
-def form(config: Config) -> None:
+def form(key: ModelKey, config: Config) -> None:
     """The list: a piece of the model, what becomes of it, and a button that adds the edit."""
     offered = units(config)
     title = "More edits: patterns, positions, neurons, from a list"
     if (fold := folded_part(title, icon=":material/list:", key="more edits")) is None:
         return
+    title_with_name = titles_of(key)
     with fold:
         part, number = st.columns([3, 1], vertical_alignment="bottom")
         with part:
             unit = st.selectbox(
                 "Piece of the model",
                 offered,
-                format_func=lambda one: f"{one.title} · {one.name}",
+                format_func=lambda one: f"{title_with_name(one)} · {one.name}",
                 key="edit unit",
                 help="A head, a whole attention or MLP, the token embedding or the positions. Type "
                 "to search.",
@@ -295,7 +299,7 @@ def tries(
     if heads:
         most = max(heads, key=heads.__getitem__)
         notice = (
-            f"Without {most.title} the loss {_moves(before, heads[most])} {unit}; no other head "
+            f"Without {said_title(subject.key, most)} the loss {_moves(before, heads[most])} {unit}; no other head "
             "leaves a higher loss."
         )
         offers.append(Try("The head that matters most", notice, query={EDITS: most.name}))

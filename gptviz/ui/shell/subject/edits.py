@@ -96,7 +96,7 @@ def edit_key(key: ModelKey, default: str, bar: Any) -> ModelKey:
         addresses.accept_values(EDITS, no_value("; ".join(fitted.rejected)))
     warn_of_refused(key.name, fitted)
     with bar:
-        typed = _chip(texts, fitted, lambda token: f"“{lm.tokenizer.label(token)}”", default)
+        typed = _chip(key, texts, fitted, lambda token: f"“{lm.tokenizer.label(token)}”", default)
     return with_edits(key, fitted, typed or default)
 
 
@@ -221,12 +221,20 @@ def warn_of_refused(name: str, fitted: Fitting) -> None:
         )
 
 
-def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], default: str) -> str:
+def _chip(
+    key: ModelKey,
+    texts: Sequence[str],
+    fitted: Fitting,
+    name: Callable[[int], str],
+    default: str,
+) -> str:
     """The chip that shows the number of edits and opens a list of them, and the button that removes
     them all.
 
     Returns the reference text that was typed; empty if none was.
     """
+    from .unit_titles import name_with
+
     typed = ""
     if len(fitted.edits) < len(texts):
         of = f"{len(fitted.edits)} of "
@@ -246,7 +254,10 @@ def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], def
                 "All pages show the model with them. The model itself is not touched: without the "
                 "edits it is as it was."
             )
-            applied = {one.text: one.title_with(name) for one in fitted.edits}
+            add_name = name_with(key)
+            applied = {
+                one.text: add_name(one.unit.name, one.title_with(name)) for one in fitted.edits
+            }
             for text in [*applied, *(text for text in texts if text not in applied)]:
                 with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
                     st.button(
