@@ -274,7 +274,8 @@ def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_s
     steps = curve.steps[sound]
     training = curve.training[sound]
     smooth = trailing_mean(steps, training)
-    for numbers, what, opacity in ((training, "training", 0.35), (smooth, "training, mean", 0.8)):
+    both = ((training, "training", 0.35), (smooth, "training, mean", 0.8))
+    for numbers, what, opacity in both:
         x, y = thinned(steps, numbers, log_steps=log_steps)
         figure.add_scatter(
             x=x,
@@ -282,8 +283,9 @@ def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_s
             mode="lines",
             line={"color": shade, "width": 1},
             opacity=opacity,
+            name=plain_label(f"{curve.name}: the texts it learns from", 48),
             legendgroup=str(group),
-            showlegend=False,
+            showlegend=numbers is smooth,
             **_hover(curve.name, what, y),
         )
 

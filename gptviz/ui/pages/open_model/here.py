@@ -29,7 +29,7 @@ from gptviz.runs.import_job import ImportJob
 from gptviz.runs.manage import is_own
 from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.model_list import describe_import
+from gptviz.ui.shell.subject.model_list import describe_import, line_about, model_groups
 from gptviz.ui.views.open_in import links, open_in
 from gptviz.ui.widgets import escape_markdown, press_button, say_answer
 
@@ -224,14 +224,28 @@ def say_what_opens() -> None:
         others = f", one of the {format_count(len(found), 'model')} found on this machine"
     else:
         others = ""
-    say_answer(f"Choose {came}{others}, or type the name of another one.")
+    say_answer(
+        f"Choose {came}{others}, or type the name of another one.",
+        "Rest on a name to read what it is; click it to look into it.",
+    )
 
 
 def models_that_ship() -> None:
-    """A link to each model that came with gptviz."""
-    with st.container(horizontal=True, gap="small"):
-        for name in _shipped():
-            frame.link(HOME, escape_markdown(name), query={"model": name})
+    """A link to each model that came with gptviz, by what they are about, with a line about it, and
+    that about the first of each group beside them.
+    """
+    for group in model_groups():
+        shipped = {
+            name: line_about(folder) for name, folder in group.folders.items() if not is_own(folder)
+        }
+        if not shipped:
+            continue
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.markdown(f"**{group.title}**", width="content")
+            for name, about in shipped.items():
+                frame.link(HOME, escape_markdown(name), description=about, query={"model": name})
+            first, *_ = shipped.values()
+            st.caption(escape_markdown(first), width="content")
 
 
 def on_this_machine() -> None:

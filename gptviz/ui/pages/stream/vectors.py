@@ -175,10 +175,11 @@ def who_writes_most(asked: AskedAnalysis[StreamSummary]) -> tuple[str, str] | No
     if most == least:
         return None
     return (
-        f"{capitalise_text(_title(seen, seen.writers[most]))} changes a token's vector most: what it "
-        f"adds is {brief(median[most])} times as long as the vector itself.",
+        f"{capitalise_text(_title(seen, seen.writers[most]))} changes a token most: it adds "
+        f"{brief(median[most])} times as much as was there.",
         f"{capitalise_text(_title(seen, seen.writers[least]))} adds least, {brief(median[least])} "
-        "times its length. These are medians over the tokens.",
+        "times. A token is a list of numbers, a vector, on its way; compared are lengths, their "
+        "medians over the tokens.",
     )
 
 
