@@ -210,7 +210,7 @@ class HeadScores:
         least = f"{100 * CLEARLY:.0f} %" if score.how_much == OF_ATTENTION else f"{CLEARLY:g}"
         return (
             f"{title} {score.does}{so}.",
-            f"{title}: {how_much}{f'; the others {least} or more' if others else ''}.",
+            f"{how_much}{f'; of the others {least} or more' if others else ''}.",
         )
 
     def rows(self) -> list[dict[str, Any]]:

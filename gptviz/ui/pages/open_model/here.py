@@ -224,28 +224,25 @@ def say_what_opens() -> None:
         others = f", one of the {format_count(len(found), 'model')} found on this machine"
     else:
         others = ""
-    say_answer(
-        f"Choose {came}{others}, or type the name of another one.",
-        "Rest on a name to read what it is; click it to look into it.",
-    )
+    say_answer(f"Choose {came}{others}, or type the name of another one.")
 
 
 def models_that_ship() -> None:
-    """A link to each model that came with gptviz, by what they are about, with a line about it, and
-    that about the first of each group beside them.
-    """
-    for group in model_groups():
-        shipped = {
-            name: line_about(folder) for name, folder in group.folders.items() if not is_own(folder)
-        }
-        if not shipped:
-            continue
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.markdown(f"**{group.title}**", width="content")
-            for name, about in shipped.items():
-                frame.link(HOME, escape_markdown(name), description=about, query={"model": name})
-            first, *_ = shipped.values()
-            st.caption(escape_markdown(first), width="content")
+    """A link to each model that came with gptviz, with a line about it, by what they are about."""
+    with st.container(gap="xsmall"):
+        for group in model_groups():
+            shipped = [name for name, folder in group.folders.items() if not is_own(folder)]
+            if not shipped:
+                continue
+            st.markdown(f"**{group.title}**")
+            folded = [name for name in shipped if name in group.folded]
+            for name in shipped:
+                if name in folded[:1]:
+                    fold = st.expander(f"{name} to {folded[-1]}")
+                about = escape_markdown(line_about(group.folders[name]))
+                with fold if name in folded else st.container():
+                    label = f"**{escape_markdown(name)}** · {about}"
+                    frame.link(HOME, label, query={"model": name})
 
 
 def on_this_machine() -> None:
