@@ -40,7 +40,7 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
-    "gptviz/ui/pages": 124_000,
+    "gptviz/ui/pages": 125_000,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 21_000,
     "gptviz/ui/views": 24_500,

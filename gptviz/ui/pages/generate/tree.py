@@ -345,7 +345,9 @@ def answer(writing: Writing) -> tuple[str, str]:
     path = writing.written_nodes
     if not path:
         return "Nothing is written yet: Play lets the model write, Step draws one token.", ""
-    begins = first_words(writing.prompt, writing.lm.tokenizer.decode(writing.ids[:MOST_QUOTED]))
+    # between tokens that are whole words there is a space
+    before = "" if writing.has_spaces else writing.prompt
+    begins = first_words(before, writing.lm.tokenizer.continuation(writing.ids[:MOST_QUOTED]))
     written = f"It writes: {in_quotes(f'{begins} …' if len(path) > MOST_QUOTED else begins)}"
     tokens = format_count(len(path), "token")
     likeliest = sum(node.token == node.candidates[0].token for node in path if node.candidates)
