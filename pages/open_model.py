@@ -46,12 +46,12 @@ def going_on() -> None:
 
 say_what_opens()
 real_model.offer()
+models_that_ship()
 given = source.field()
 going_on()
 if given:
     source.look_at(given)
 
-models_that_ship()
 st.header("On this machine", anchor=False)
 st.caption(free_memory())
 read, of = read_more(models_here())

@@ -39,7 +39,7 @@ def draw_written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figu
     figure = themed_figure(
         theme,
         height=height,
-        margin={"l": 84, "r": 10, "t": 34, "b": 120},
+        margin={"l": 66, "r": 10, "t": 34, "b": 120},
         bargap=0.25,
         legend={"font": {"size": 13}},
         xaxis=_layers([short(label) for label in writers.labels])
@@ -48,13 +48,13 @@ def draw_written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figu
         | {
             "domain": [0.5, 1],
             "rangemode": "tozero",
-            "title": title | {"text": "what is added<br>(1: as much as was there)"},
+            "title": title | {"text": "added (token = 1)"},
         },
         yaxis2=line
         | {
             "domain": [0, 0.4],
             "zeroline": True,
-            "title": title | {"text": "of it: in the<br>token’s direction"},
+            "title": title | {"text": "along the token"},
         },
     )
     for end, (colour, hatch, name) in WRITERS.items():

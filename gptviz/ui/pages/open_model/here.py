@@ -224,7 +224,7 @@ def say_what_opens() -> None:
         others = f", one of the {format_count(len(found), 'model')} found on this machine"
     else:
         others = ""
-    say_answer(f"Choose {came}{others}, or type the name of another one.")
+    say_answer(f"Choose {came}{others}, or type the name of another one below.")
 
 
 def models_that_ship() -> None:
