@@ -239,10 +239,13 @@ def models_that_ship() -> None:
             for name in shipped:
                 if name in folded[:1]:
                     fold = st.expander(f"{name} to {folded[-1]}")
-                about = escape_markdown(line_about(group.folders[name]))
-                with fold if name in folded else st.container():
-                    label = f"**{escape_markdown(name)}** · {about}"
-                    frame.link(HOME, label, query={"model": name})
+                # on a phone the line stands below the name
+                row = (fold if name in folded else st).container(
+                    horizontal=True, gap="small", vertical_alignment="center"
+                )
+                with row:
+                    frame.link(HOME, escape_markdown(name), query={"model": name})
+                    st.caption(escape_markdown(line_about(group.folders[name])), width="content")
 
 
 def on_this_machine() -> None:
