@@ -15,6 +15,7 @@ from gptviz.ui.shell.around.next_step import next_step
 from gptviz.ui.shell.subject import kinds
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import model_map, real_model
+from gptviz.ui.views.read import read_by
 
 subject = subject_bar()
 lesson.link_first()
@@ -24,7 +25,7 @@ if subject.kind.continues:
 above = st.container(horizontal=True, vertical_alignment="center", gap="small", key="first-finding")
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 home.link_to_own_page(subject)
-home.what_to_look_at(subject, above)
+home.what_to_look_at(subject, above, model_map.block_for_guess(subject.key, read_by(subject)))
 real_model.offer()
 next_step()
 

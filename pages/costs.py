@@ -25,15 +25,16 @@ if (
     st.switch_page(TRAIN.path, query_params=frame.shared_state())
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config
-first, *others = st.columns([14, 5, 5, 7, 6], gap="small", vertical_alignment="bottom")
-with first:
+row = st.container(horizontal=True, vertical_alignment="bottom")
+with row:
     view = counts.view_control()
 if view == BITS:
     with st.container(gap="xsmall"):  # so that the picture begins high
         shown = fewer_bits.show(subject)
     close(PAGE, None, *shown)
     st.stop()
-chosen = counts.setting(config, others)
+# no columns where the other view is open: on a phone they would leave a gap
+chosen = counts.setting(config, row.columns([5, 5, 7, 6], gap="small", vertical_alignment="bottom"))
 costs = counts.costs_of(config, chosen.batch, chosen.tokens)
 counts.charts(config, costs, chosen)
 counts.headline(costs, chosen)

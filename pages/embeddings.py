@@ -36,7 +36,7 @@ with side:
     token_map.bars(view, token, height=310)
 if sentence := token_map.sentence(view, token):
     with above:
-        say_answer(sentence)
+        say_answer(*sentence)
 with picture:
     projection, shown = token_map.projection(view)
     drawn = token_map.drawn_tokens(shown, projection, token, subject.seen)

@@ -36,7 +36,7 @@ say_answer(*by_block.sentence(result))
 left, right = st.columns(2)
 with left:
     with st.container(horizontal=True, vertical_alignment="center", key="as-high-as-controls"):
-        st.markdown("**Gradient of the loss**", width="content")
+        st.markdown("**What each block is told**", width="content")
         span, left_out = by_block.scale_control(sizes)
     by_block.panel("gradient", sizes, GRADIENT, span, height=340)
 with right:

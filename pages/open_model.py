@@ -45,8 +45,8 @@ def going_on() -> None:
 
 
 say_what_opens()
-models_that_ship()
 real_model.offer()
+models_that_ship()
 given = source.field()
 going_on()
 if given:

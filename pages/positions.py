@@ -30,7 +30,7 @@ if own != "none" and positions.differ_by_block(own_config):
     block = controls.whole_number(
         "Block", 0, own_config.n_layer - 1, key="block", help=hint, default=0
     )
-vectors.say_headline(key, own, block, stack)
+headline = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     beside = controls.select(
         "Beside it",
@@ -41,12 +41,15 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         segmented=True,
     )
     has_waves = vectors.waves_control(own, fixed)
+    most = vectors.how_many(subject)
+with headline:
+    vectors.say_headline(key, own, block, stack, most)
 left, right = (st.container(), st.container()) if beside == vectors.NOTHING else st.columns(2)
 with left:
-    vectors.panel("own", subject, own, block, height=400, stack=stack)
+    vectors.panel("own", subject, own, block, height=400, stack=stack, most=most)
 with right:
     if beside != vectors.NOTHING:
-        vectors.panel("beside", subject, beside, 0, height=400)
+        vectors.panel("beside", subject, beside, 0, height=400, most=most)
 
 try_this(vectors.tries(subject, own, fixed))
 
@@ -54,5 +57,5 @@ if has_waves:
     vectors.one_wave(key, own, fixed, block, stack)
 
 mapped = beside if own == "none" else own
-asked = vectors.ask_map(key, mapped, block, stack)
+asked = vectors.ask_map(key, mapped, block, stack, most)
 close(PAGE, numbers=lambda: asked.value, code=asked.code("result"))

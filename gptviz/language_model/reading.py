@@ -270,7 +270,12 @@ def nearest(lm: LoadedModel, word: str | int, count: Count = 5) -> dict[str, flo
 
 @check_settings
 def position_vectors(
-    lm: LoadedModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
+    lm: LoadedModel,
+    kind: str | None = None,
+    *,
+    block: int = 0,
+    stack: Stack = "decoder",
+    most: Count | None = None,
 ) -> LabelledArray:
     """The vectors of positions, [position, dimension]: see
     `gptviz.interp.reading.positions.vectors`.
@@ -280,13 +285,19 @@ def position_vectors(
             such as "sinusoidal".
         block: the block that uses them, where blocks have positions of their own.
         stack: which stack of an encoder–decoder, "encoder" or "decoder".
+        most: how many positions, from the first on; None for all.
     """
-    return of_positions.vectors(*_with_positions(lm, kind, block, stack), block)
+    return of_positions.vectors(*_with_positions(lm, kind, block, stack), block, most)
 
 
 @check_settings
 def positions(
-    lm: LoadedModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
+    lm: LoadedModel,
+    kind: str | None = None,
+    *,
+    block: int = 0,
+    stack: Stack = "decoder",
+    most: Count | None = None,
 ) -> LabelledArray:
     """How alike any two positions are, the cosine of their vectors [position, other position]. For
     a kind without vectors, such as "alibi", what each head adds to a score [head, distance].
@@ -294,8 +305,8 @@ def positions(
     """
     model, kind = _with_positions(lm, kind, block, stack)
     if not of_positions.has_vectors(kind):
-        return of_positions.score_bias(model, kind, block)
-    return of_positions.similarity(of_positions.vectors(model, kind, block))
+        return of_positions.score_bias(model, kind, block, most)
+    return of_positions.similarity(of_positions.vectors(model, kind, block, most))
 
 
 def _with_positions(

@@ -80,7 +80,7 @@ compared = page_at("pages/compare.py", model="finetune-lora", prompt="KING", com
 
 def test_an_adapter_is_compared_with_its_base_and_each_matrix_differs_by_what_was_added() -> None:
     at = compared()
-    assert "A: finetune-lora · B: pretrain as saved last. They differ in the model" in says(
+    assert "A: finetune-lora · B: pretrain at its last step. They differ in the model" in says(
         at
     ).replace("**", "")
     a, b = (gptviz.load(name).side("KING") for name in ("finetune-lora", "pretrain"))

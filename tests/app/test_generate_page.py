@@ -34,7 +34,7 @@ from gptviz.text import CharTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.generate import drafting, link, pace, tree
 from gptviz.ui.pages.generate import writing as text
-from gptviz.ui.pages.generate.tree import Picture
+from gptviz.ui.pages.generate.tree import Picture, first_words
 from gptviz.ui.pages.generate.writing import Writing
 from gptviz.ui.widgets import escape_markdown
 from tests.app.conftest import clear_caches
@@ -165,13 +165,30 @@ def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one()
         f"{percent(float(drawn[place]))}:"
     )
     assert said in says(at)
-    begins = " ".join(lm.tokenizer.decode(ids[:16]).split())
+    begins = first_words(PROMPT, lm.tokenizer.decode(ids[:16]))
+    assert begins.endswith(" ".join(lm.tokenizer.decode(ids[:16]).split()))
     assert f"It writes: “{begins}" in says(at).replace("\\", "")
     at.slider(key="temperature").set_value(0.0).run()
     press(at, "restart")
     for _ in range(3):
         press(at, "one token")
     assert "The text goes on for 3 tokens, always with the likeliest one." in says(at)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "begins"),
+    [
+        ("so pale?\nH", "ence shall\nbe", "Hence shall be"),
+        ("gave a book to", " Mary. But", "Mary. But"),
+        ("gave a book to ", "Mary", "Mary"),
+        ("It’s 3", "rd", "rd"),
+        ("pale", ", pale", ", pale"),
+        ("", "abc", "abc"),
+        ("pale", "", ""),
+    ],
+)
+def test_the_quotation_begins_with_a_whole_word(prompt: str, text: str, begins: str) -> None:
+    assert first_words(prompt, text) == begins
 
 
 def test_a_link_to_no_text_opens_at_the_prompt_and_offers_what_may_come_next() -> None:

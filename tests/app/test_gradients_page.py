@@ -40,13 +40,15 @@ def test_the_page_opens_on_the_lines_with_a_connection_and_without_and_says_what
         assert low < -45, "both are seen to their ends"
     shares = sizes()
     assert (
-        "Yes, with a connection past each block; without one nothing of the gradient arrives.** "
-        f"On its way back it is multiplied by {power(shares['pre-norm'])} with one, "
+        "Yes, with a connection past each block; without one it is told nothing about how to "
+        "change.** What tells a block how to change (the gradient) comes back from the last block: "
+        f"on its way it is multiplied by {power(shares['pre-norm'])} with a connection, by "
         f"{power(shares['none'])} without." in says(at)
     )
     exploded = sizes(std=0.32)["none"]
     assert exploded > 1e3
-    assert "without one the gradient explodes" in says(page(std="0.32"))
+    grow = "without one the changes that it is told grow without end"
+    assert grow in says(page(std="0.32"))
 
 
 def test_a_line_for_each_residual_is_drawn_twice_over_one_scale_with_words_for_both() -> None:

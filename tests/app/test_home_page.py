@@ -54,6 +54,17 @@ def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages
         ), finding
 
 
+def test_the_first_thing_to_look_at_is_about_the_block_that_is_open() -> None:
+    app = opened()
+    lm = gptviz.load("sentences")
+    prompt = app.text_area(key="prompt").value
+    ids = tuple(lm.encode(prompt).tolist())
+    block = model_map.block_for_guess(model_key("sentences", "cpu"), PromptRead(ids))
+    findings = {escape_markdown(one.sentence): one for one in lm.scan(prompt)[:4]}
+    first = next(one.value for one in app.markdown if one.value in findings)
+    assert any(f"blocks.{block}." in value for _, value in findings[first].query)
+
+
 def test_the_block_that_is_open_at_first_is_the_one_that_patching_finds() -> None:
     lm = gptviz.load("sentences")
     clean = "When Mary and John went to the shop, John gave a book to"

@@ -120,6 +120,26 @@ def test_on_the_page_as_it_opens_the_only_other_token_restores_all_of_the_answer
     )
 
 
+@pytest.mark.usefixtures("lm")
+@pytest.mark.parametrize("model", ["mine", "sentences"])
+def test_where_the_answer_is_on_its_way_is_said_as_the_map_of_the_stream_shows(model: str) -> None:
+    at = page() if model == "mine" else opened(PAGE, model=model)
+    both = [at.text_area(key=key).value for key in ("prompt", CORRUPTED)]
+    lm = gptviz.load(model)
+    shares = lm.patch(*both).shares
+    told = [one.value for one in at.caption if one.value.startswith("The stream is all")]
+    assert len(told) == all(max(row) >= 0.5 for row in shares.tolist())
+    for sentence in told:
+        said = sentence.replace("\\", "")
+        before = -1
+        for block, row in enumerate(shares.tolist()):
+            place = row.index(max(row))
+            token = lm.tokenizer.label(lm.pair(*both).clean[place])
+            named = re.search(rf"“{re.escape(token)}” before block {block}\b", said)
+            assert bool(named) == (place != before)
+            before = place
+
+
 @pytest.mark.usefixtures("large")
 def test_of_a_large_model_a_preview_that_disagrees_with_what_was_computed_is_not_drawn(
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch

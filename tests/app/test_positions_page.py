@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
+import gptviz
 from gptviz.interp.reading import positions
+from gptviz.ui.pages.positions import vectors
 from tests.app.opening import charts, page_at, says
 from tests.examples import quick
 from tests.tiny import TinyModel
@@ -65,7 +68,8 @@ def test_of_a_long_context_it_is_said_which_positions_are_shown(
 ) -> None:
     monkeypatch.setattr(positions, "MOST_SHOWN", 8)
     tiny_model(positions="learned", context_length=20)
-    assert "One in 3 of the 20 positions is shown, up to 18." in says(page(model="tiny"))
+    at = page(model="tiny", whole="true")
+    assert "One in 3 of the 20 positions is shown, up to 18." in says(at)
 
 
 def test_the_slider_chooses_the_wave_that_is_drawn(tiny_model: TinyModel) -> None:
@@ -162,3 +166,52 @@ def test_positions_with_an_edit_are_shown_as_the_model_has_them(
         assert (charts(at)[0]["data"] == charts(before)[0]["data"]) == (
             by_distance and "shuffled" in edit
         )
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("learned", "Every place adds numbers of its own to the token that stands there"),
+        ("sinusoidal", "Every place adds numbers of its own to the token that stands there"),
+        ("rotary", "How well two tokens match depends on how far apart they stand"),
+        ("relative", "Each head has numbers of its own for how far away a token stands"),
+    ],
+)
+def test_the_first_sentence_says_how_places_are_known_and_whether_neighbours_are_alike(
+    tiny_model: TinyModel, kind: str, how: str
+) -> None:
+    folder = tiny_model(positions=kind, d_head=4, context_length=20)
+    lm = gptviz.load(folder)
+    square = lm.positions().values.astype(float)
+    size = len(square)
+    near = np.mean([square[i, i + 1] for i in range(size - 1)])
+    far = np.mean([square[i, i + size // 2] for i in range(size - size // 2)])
+    more = "more" if near - far >= 0.2 else "hardly more"
+    what = "distances" if kind == "relative" else "places"
+    said = says(page(model="tiny")).replace("−", "-")
+    assert f"{how}: neighbouring {what} look {more} alike to the model than those far apart" in said
+    assert f"{near:.2f} on average" in said
+
+
+def test_alibi_counts_what_is_farther_away_less(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model(positions="alibi", d_head=4))
+    assert (np.diff(lm.positions().values, axis=1) < 0).all(), "in every head, at every distance"
+    assert "Each head counts a token less, the farther away it stands." in says(page(model="tiny"))
+
+
+@pytest.mark.parametrize("kind", ["learned", "rotary", "alibi"])
+def test_of_a_long_context_the_beginning_is_shown_at_first(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(positions, "MOST_SHOWN", 24)
+    monkeypatch.setattr(vectors, "READABLE", 8)
+    lm = gptviz.load(tiny_model(positions=kind, d_head=4, context_length=40))
+    at = page(model="tiny", prompt="fox")
+    assert "The first 8 of the 40 positions are shown." in says(at)
+    assert len(lm.positions(most=8).values[0]) == 8
+    at.toggle(key="whole").set_value(True).run()
+    assert "One in 2 of the 40 positions is shown, up to 38." in says(at)
+    monkeypatch.setattr(positions, "MOST_SHOWN", 40)
+    whole = lm.positions().values
+    first = whole[:8, :8] if kind != "alibi" else whole[:, :8]
+    np.testing.assert_allclose(lm.positions(most=8).values, first, atol=1e-6)

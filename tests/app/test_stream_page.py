@@ -187,8 +187,8 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     }
     writer = capitalise_text(most[seen.writers[int(sizes.argmax())]])
     assert (
-        f"{writer} changes a token's vector most: what it adds is {sizes.max():.3g} times as long "
-        "as the vector itself." in says(at)
+        f"{writer} changes a token most: it adds {sizes.max():.3g} times as much as was there."
+        in says(at)
     )
     at.button(key="try From tokens to guesses").click().run()
     assert (at.segmented_control(key="view").value, at.select_slider(key="layer").value) == (

@@ -134,15 +134,18 @@ def test_lines_stand_back_until_a_box_is_chosen_whose_ways_are_then_in_front_als
     assert in_front(again) == chosen
 
 
-def test_the_number_of_a_box_says_what_it_is_a_part_of(mounted: Mount, found: Circuit) -> None:
+def test_the_legend_says_what_the_number_of_a_box_is_a_part_of(
+    mounted: Mount, found: Circuit
+) -> None:
     view = mounted("circuit_graph", packed(replace(found, against=4)))
     given = found.given[next(one for one in found.nodes if one.name == PREVIOUS)]
-    expect(node(view, found, PREVIOUS)).to_contain_text(f"+{given:#.3g} of t7 − t4")
+    only = re.compile(rf"^head 1\+{given:#.3g}[VKQ]*$")
+    expect(node(view, found, PREVIOUS)).to_have_text(only)
     expect(view.page.locator(".legend")).to_contain_text(
         f"how much of t7 − t4 ({found.total:#.3g}) passes through it"
     )
     narrow = mounted("circuit_graph", packed(replace(found, against=4)), width=390)
-    expect(node(narrow, found, PREVIOUS)).to_have_text(re.compile(rf"^head 1\+{given:#.3g}[VKQ]*$"))
+    expect(node(narrow, found, PREVIOUS)).to_have_text(only)
     expect(narrow.page.locator(".legend")).to_contain_text("how much of t7 − t4")
 
 

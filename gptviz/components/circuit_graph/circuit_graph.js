@@ -26,10 +26,9 @@ import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, thickness } from ".
 
 // How wide a letter of a token is at most, in pixels of a page of the usual size; longer tokens stand whole on the card.
 const LETTER = 8.5;
-// The most characters of the name of a node (the logit's is made of tokens), of a wide one, and of what its number is a part of.
+// The most characters of the name of a node (the logit's is made of tokens), and of a wide one.
 const LONGEST = 10,
-  LONGEST_WIDE = 20,
-  LONGEST_ANSWER = 12;
+  LONGEST_WIDE = 20;
 // Lines of a card.
 const MOST_LINES = 5;
 const WAYS = {
@@ -353,7 +352,6 @@ class Graph extends View {
     }[node.part];
     const name = make("span", "cut name", shortened(words, isWide ? LONGEST_WIDE : LONGEST));
     const gives = node.part === "logit" ? brief(node.value) : signed(node.value);
-    const of = isWide && node.part !== "logit" ? ` of ${shortened(this.answer, LONGEST_ANSWER)}` : "";
     // Where the lines of each kind come in.
     const into = this.graph.edges.filter((edge) => edge.to === i),
       out = this.graph.edges.filter((edge) => edge.from === i).length;
@@ -364,7 +362,7 @@ class Graph extends View {
     const edges = `${plural(into.length, "edge")} from below, ${out} upwards`;
     const label = `${node.title} at ${place}: ${this.givesInWords(node)}; ${edges}`;
     const look = { "data-index": i, tabindex: "-1", "aria-label": label, style: `--part: var(--${COLOURS[node.part]})` };
-    const box = make("button", `bare node ${node.part}`, [name, make("span", "cut tiny gives", gives + of), ...ports], look);
+    const box = make("button", `bare node ${node.part}`, [name, make("span", "cut tiny gives", gives), ...ports], look);
     const { x, y, width } = this.layout.nodes[i];
     Object.assign(box.style, { left: rems(x), top: rems(y), width: rems(width), height: rems(NODE.height) });
     return box;

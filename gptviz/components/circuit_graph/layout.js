@@ -26,7 +26,7 @@ import { ARROWS } from "../kit/keys.js";
  * @property {(Point & { width: number })[]} nodes
  * @property {number} width
  * @property {number} height
- * @property {boolean} isWide whether a node has room to say what its number means
+ * @property {boolean} isWide whether a node has room for a long name
  */
 
 // Pixels of a page of the usual size.

@@ -25,7 +25,7 @@ MOST_WORDS = 14
 LONGEST_LABEL = 16  # "10 (heads 30–32)" is a key head with the heads that it serves
 # pixels: of what is above all rows, and of all rows
 LEAST = 84
-MOST = 420
+MOST = 340
 # pixels: of a row, where there are many or few; and of the rows of few
 LOWEST = 24
 HIGHEST = 40
@@ -110,7 +110,7 @@ def draw_restored(
         # without a minus before 0
         percents = np.round(100 * np.asarray(shares.values[:, first:], np.float64)) + 0.0
         texts = [
-            ["" if np.isnan(share) else f"{share:.0f}".replace("-", "−") for share in row]
+            ["" if np.isnan(share) else f"{share:.0f} %".replace("-", "−") for share in row]
             for row in percents.tolist()
         ]
         written = numbers(drawn, texts)

@@ -48,13 +48,13 @@ def draw_written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figu
         | {
             "domain": [0.5, 1],
             "rangemode": "tozero",
-            "title": title | {"text": "length (vector = 1)"},
+            "title": title | {"text": "added (token = 1)"},
         },
         yaxis2=line
         | {
             "domain": [0, 0.4],
             "zeroline": True,
-            "title": title | {"text": "part along the vector"},
+            "title": title | {"text": "along the token"},
         },
     )
     for end, (colour, hatch, name) in WRITERS.items():

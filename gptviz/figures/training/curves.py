@@ -23,6 +23,9 @@ COLOURS = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#CCBB44", "#66CCEE")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down")
 BUCKETS = 500
+# What the two lines of a run are over.
+LEARNED_FROM = "what it learns from"
+HELD_OUT = "held-out data"
 
 LEGEND = (
     "Strong line, with a marker for each evaluation: the loss on held-out data. Pale line: the "
@@ -97,9 +100,14 @@ def losses(
         yaxis=scale("loss (nats per token)", log_loss),
     )
     for index, curve in enumerate(curves):
+        shade = colour(index, theme)
+        name = curve.name
         if training and curve.training is not None:
-            _add_training(figure, curve, colour(index, theme), index, log_steps)
-        _add_validation(figure, curve, colour(index, theme), index, log_steps)
+            # beside other runs the thin line is known by its colour
+            is_alone = len(curves) == 1
+            _add_training(figure, curve, shade, index, log_steps, named=is_alone)
+            name = f"{name}, {HELD_OUT}" if is_alone else name
+        _add_validation(figure, curve, name, shade, index, log_steps)
     for level in _levels(curves):
         _add_level(figure, level, theme, log_loss)
     return figure
@@ -268,13 +276,16 @@ def perplexity_in_words(loss: float) -> str:
     return power(value)
 
 
-def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool) -> None:
+def _add_training(
+    figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool, *, named: bool
+) -> None:
     assert curve.training is not None
     sound = np.isfinite(curve.training) & np.isfinite(curve.steps)
     steps = curve.steps[sound]
     training = curve.training[sound]
     smooth = trailing_mean(steps, training)
-    for numbers, what, opacity in ((training, "training", 0.35), (smooth, "training, mean", 0.8)):
+    both = ((training, "training", 0.35), (smooth, "training, mean", 0.8))
+    for numbers, what, opacity in both:
         x, y = thinned(steps, numbers, log_steps=log_steps)
         figure.add_scatter(
             x=x,
@@ -282,14 +293,15 @@ def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_s
             mode="lines",
             line={"color": shade, "width": 1},
             opacity=opacity,
+            name=plain_label(f"{curve.name}, {LEARNED_FROM}", 48),
             legendgroup=str(group),
-            showlegend=False,
+            showlegend=named and numbers is smooth,
             **_hover(curve.name, what, y),
         )
 
 
 def _add_validation(
-    figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool
+    figure: go.Figure, curve: Curve, name: str, shade: str, group: int, log_steps: bool
 ) -> None:
     x, y = thinned(curve.validation_steps, curve.validation, log_steps=log_steps)
     # The markers of a long run would hide its line.
@@ -298,7 +310,7 @@ def _add_validation(
         x=x,
         y=y,
         mode="lines+markers",
-        name=plain_label(curve.name, 32),
+        name=plain_label(name, 48),
         line={"color": shade, "width": 2.5, "dash": DASHES[group % len(DASHES)]},
         marker={
             "color": shade,

@@ -45,11 +45,11 @@ def has_vectors(kind: str) -> bool:
     )
 
 
-def shown_positions(config: Config) -> range:
-    """The positions that are shown: all of up to 512; of a longer context every second, third, … of
-    the first 2,048.
+def shown_positions(config: Config, most: int | None = None) -> range:
+    """The positions that are shown, of the first `most` or of all: all of up to 512; of more every
+    second, third, … of the first 2,048.
     """
-    length = min(config.context_length, LONGEST)
+    length = min(config.context_length, most or LONGEST, LONGEST)
     return range(0, length, math.ceil(length / MOST_SHOWN))
 
 
@@ -102,8 +102,11 @@ def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
 
 
 @torch.inference_mode()
-def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
-    """One vector per position [position, dimension], or per distance for relative positions.
+def vectors(
+    model: Transformer, kind: str, block: int = 0, most: int | None = None
+) -> LabelledArray:
+    """One vector per position [position, dimension], or per distance for relative positions; only
+    of the first `most`, if that is given.
 
     - learned, sinusoidal: what is added to the embedding, [position, d_model]
     - rotary: the query (or key) whose pairs are all (1, 0), rotated to each position, [position,
@@ -121,10 +124,10 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
     part = encoding(model, kind, block)
     at = slice(0, min(model.config.context_length, LONGEST))
     device = model.embed.weight.device
-    places = list(shown_positions(model.config))
+    places = list(shown_positions(model.config, most))
     name = "position"
     if isinstance(part, Relative):
-        reach = min(part.reach, LONGEST - 1)
+        reach = min(part.reach, (most or LONGEST) - 1)
         first = 0 if model.config.mask == "causal" else -reach
         # [distance, H · d_head]
         joined = part.table.flatten(0, 1).T[part.reach + first : part.reach + reach + 1]
@@ -200,11 +203,13 @@ def head_reach(bias: LabelledArray) -> tuple[int | None, ...]:
 
 
 @torch.inference_mode()
-def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> LabelledArray:
+def score_bias(
+    model: Transformer, kind: str = "alibi", block: int = 0, most: int | None = None
+) -> LabelledArray:
     """The numbers that ALiBi, or another kind, adds to a score by the distance of query and key:
-    [head, distance]. A fixed kind is computed for this model's sizes; of a trained kind the weights
-    of `block` are used. A ValueError if the kind does not act on scores only by distance, or this
-    model cannot show it (see `encoding`).
+    [head, distance], of the first `most` distances or of all. A fixed kind is computed for this
+    model's sizes; of a trained kind the weights of `block` are used. A ValueError if the kind does
+    not act on scores only by distance, or this model cannot show it (see `encoding`).
     """
     if has_vectors(kind) or POSITIONS[kind].acts_on != "scores":
         raise ValueError(
@@ -215,14 +220,9 @@ def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> Label
     heads = model.config.n_head
     last = slice(length - 1, length)
     nothing = torch.zeros(1, heads, 1, length, device=model.embed.weight.device)
-    # [head, distance]
-    bias = part.weigh(nothing, nothing, last)[0, :, 0].flip(-1)[
-        :, list(shown_positions(model.config))
-    ]
-    axes = (
-        number_axis("head", heads),
-        Axis("distance", tuple(map(str, shown_positions(model.config)))),
-    )
+    distances = list(shown_positions(model.config, most))
+    bias = part.weigh(nothing, nothing, last)[0, :, 0].flip(-1)[:, distances]  # [head, distance]
+    axes = (number_axis("head", heads), Axis("distance", tuple(map(str, distances))))
     return LabelledArray(bias.cpu().numpy(), axes, "added to the score")
 
 

@@ -72,7 +72,7 @@ SCORES: dict[str, Score] = {
         "The share on tokens that followed earlier copies of the query's token, over the queries "
         "whose token stood earlier: in "
         "“A B … A”, the share of the second A on B.",
-        "finds where the token stood before, and reads what came next",
+        "finds where the same token stood before, and reads what came next",
         repeats=True,
     ),
     "duplicate_token": Score(
@@ -184,24 +184,33 @@ class HeadScores:
         """One of the heads."""
         return Unit(self.part, block, head, self.in_encoder)
 
-    def sentence(self, name: str) -> str:
-        """What the head with the highest score called `name` does, in words."""
+    def answer(self, name: str) -> tuple[str, str]:
+        """What the head with the highest score called `name` does, in a sentence, and how much it
+        does so.
+        """
         values = self.values[name]
         block, head = np.unravel_index(int(np.nanargmax(values)), values.shape)
         highest = float(values[block, head])
         if name == "delta_loss" and highest <= 0:
-            return f"The loss is no higher without any of the {values.size} heads."
+            return f"The loss is no higher without any of the {values.size} heads.", ""
         title = self.unit(int(block), int(head)).title
         title = f"{title[0].upper()}{title[1:]}"
         score = SCORES[name]
         how_much = score.how_much.format(value=highest, share=f"{100 * highest:.1f} %")
         if score.is_kind and highest < CLEARLY:
-            return f"No head clearly {score.does}. {title} comes nearest: {how_much}."
+            return f"No head clearly {score.does}.", f"{title} comes nearest: {how_much}."
         if not score.is_kind:
-            return f"{title} {score.does}: {how_much}."
-        many = f"{int((values >= CLEARLY).sum())} of {values.size} heads"
+            return f"{title} {score.does}: {how_much}.", ""
+        others = int((values >= CLEARLY).sum()) - 1
+        if others:
+            does = "does" if others == 1 else "do"
+            so = f"; so {does} {others} of the other {values.size - 1} heads"
+        else:
+            so = ""
+        least = f"{100 * CLEARLY:.0f} %" if score.how_much == OF_ATTENTION else f"{CLEARLY:g}"
         return (
-            f"{title} {score.does}: {how_much}. So do {many}, with {100 * CLEARLY:.0f} % or more."
+            f"{title} {score.does}{so}.",
+            f"{how_much}{f'; of the others {least} or more' if others else ''}.",
         )
 
     def rows(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ PAGE = Page(
     icon=":material/trending_down:",
     group="What it is made of",
     place=40,
-    question="Does the gradient reach the first block?",
+    question="Can the first block learn, too?",
     caption=(
         "The gradient says how to lower the loss. It passes every block from the last to the "
         "first: in fresh models, or back to one weight of a trained one."

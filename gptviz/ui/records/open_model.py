@@ -10,8 +10,8 @@ PAGE = Page(
     place=10,
     question="Which model do you want to look into?",
     caption=(
-        "Models that other programs made, on this machine and on the Hugging Face hub. Once "
-        "opened, every page is about them too."
+        "Those that came with gptviz, and those that others made: on this machine, or on the "
+        "Hugging Face hub. Every page is then about the one you open."
     ),
     sentence="Open a model of another program: from this machine, or from the Hugging Face hub.",
     step="All this works for models that others trained, too: open one of them.",

@@ -16,7 +16,7 @@ PAGE = Page(
     icon=":material/waves:",
     group="Take it apart",
     place=30,
-    question="What happens to a token's vector on its way?",
+    question="What happens to a token on its way through the model?",
     caption=(
         "The vector of a token runs through the whole model, and every attention and MLP writes "
         "something into it: where "

@@ -93,7 +93,7 @@ def test_every_map_has_the_same_scale_and_each_cell_its_words(theme: Theme) -> N
     array = shares()
     figure = draw_restored(array, theme, title="Output", words=words_of(array))
     drawn, written, clicked = figure.data
-    assert list(written.text) == ["−150", "−90", "−30", "30", "90", "150"]
+    assert list(written.text) == ["−150 %", "−90 %", "−30 %", "30 %", "90 %", "150 %"]
     assert (drawn.zmin, drawn.zmax) == (-1, 1)
     np.testing.assert_allclose(drawn.z, array.values, rtol=1e-6)
     assert drawn.customdata[1][2] == "&lt;i&gt;1<br>2"

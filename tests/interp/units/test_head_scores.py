@@ -288,14 +288,17 @@ def test_the_sentence_names_the_highest_head_and_calls_it_of_a_kind_only_where_i
 ) -> None:
     values = np.array([[math.nan, 0.02], [0.05, 0.01]])
     score = SCORES[name]
-    clear = HeadScores({name: values + CLEARLY}).sentence(name)
-    assert clear.startswith(f"Head 0 of block 1 {score.does}: ")
-    unclear = HeadScores({name: values}).sentence(name)
+    clear = " ".join(HeadScores({name: values + CLEARLY}).answer(name))
+    so = "; so do 2 of the other 3 heads." if score.is_kind else ": "
+    assert clear.startswith(f"Head 0 of block 1 {score.does}{so}")
+    unclear = " ".join(HeadScores({name: values}).answer(name))
     assert unclear.startswith(f"No head clearly {score.does}. Head 0 of block 1") == score.is_kind
+    alone, _ = HeadScores({name: np.where(values == 0.05, CLEARLY, values)}).answer(name)
+    assert not score.is_kind or alone == f"Head 0 of block 1 {score.does}."
     # every value of a sentence is a number of the array
     assert "35.0 %" in clear or "0.35" in clear or "0.3 tokens" in clear or "0.4 tokens" in clear
 
 
 def test_where_no_head_is_needed_the_sentence_says_so() -> None:
     scores = HeadScores({"delta_loss": np.array([[-0.1, 0.0]])})
-    assert scores.sentence("delta_loss") == "The loss is no higher without any of the 2 heads."
+    assert scores.answer("delta_loss")[0] == "The loss is no higher without any of the 2 heads."

@@ -295,7 +295,7 @@ def _replaced_words(one: str, other: str) -> tuple[str, str] | None:
 
 
 def short_names(sides: Sides) -> tuple[str, str]:
-    """A and B with what is not the same in both: "A (as saved last)", "B (after 256 steps)"."""
+    """A and B with what is not the same in both: "A (at its last step)", "B (after 256 steps)"."""
     a = sides.a
     b = sides.b
     apart = list[tuple[str, str]]()
@@ -344,7 +344,7 @@ def _name_step(side: Subject) -> str:
     if not scrubber.steps(side.key.name):
         return ""
     if side.key.step is None:
-        return "as saved last"
+        return "at its last step"
     return f"after {format_count(side.key.step, 'step')}"
 
 

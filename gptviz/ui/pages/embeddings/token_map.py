@@ -117,17 +117,19 @@ def token_control(subject: Subject) -> int:
     )
 
 
-def sentence(view: ProjectionChoice, token: int) -> str:
-    """Which tokens look most like one of them to the model, in words; empty if there is no other."""
+def sentence(view: ProjectionChoice, token: int) -> tuple[str, str] | None:
+    """Which tokens look most like one of them to the model, in words, and how much; None if there
+    is no other.
+    """
     near = neighbours_of(view.key, view.space, token).similarity
     labels = [in_quotes(label) for label in near.axes[0].labels[:NAMED]]
     if not labels:
-        return ""
+        return None
     chosen = in_quotes(tokens(view.key).labels[token])
     return (
-        f"To the model {chosen} looks most like {', '.join(labels)}. The cosine between the "
-        f"vectors of {chosen} and {labels[0]} is {near.values[0]:.2f}: 1 is the same direction, 0 "
-        "a right angle."
+        f"To the model {chosen} looks most like {', '.join(labels)}.",
+        f"The cosine between the vectors of {chosen} and {labels[0]} is {near.values[0]:.2f}: 1 is "
+        "the same direction, 0 a right angle.",
     )
 
 

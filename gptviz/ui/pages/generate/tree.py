@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -328,6 +329,15 @@ def attend_clicked(writing: Writing, event: object) -> bool:
     return _at_click(writing, event, writing.attend)
 
 
+def first_words(prompt: str, text: str) -> str:
+    """How `text` begins, on one line, with the beginning of the word that the prompt breaks off
+    in.
+    """
+    if text[:1].isalpha() and (broken := re.search(r"[^\W\d_]+$", prompt)):
+        text = broken[0] + text
+    return " ".join(text.split())
+
+
 def answer(writing: Writing) -> tuple[str, str]:
     """How the text goes on; then how long it is, how often the likeliest token was drawn, and the
     least likely one: two texts, as Markdown.
@@ -335,7 +345,9 @@ def answer(writing: Writing) -> tuple[str, str]:
     path = writing.written_nodes
     if not path:
         return "Nothing is written yet: Play lets the model write, Step draws one token.", ""
-    begins = " ".join(writing.lm.tokenizer.decode(writing.ids[:MOST_QUOTED]).split())
+    # between tokens that are whole words there is a space
+    before = "" if writing.has_spaces else writing.prompt
+    begins = first_words(before, writing.lm.tokenizer.continuation(writing.ids[:MOST_QUOTED]))
     written = f"It writes: {in_quotes(f'{begins} …' if len(path) > MOST_QUOTED else begins)}"
     tokens = format_count(len(path), "token")
     likeliest = sum(node.token == node.candidates[0].token for node in path if node.candidates)

@@ -131,8 +131,8 @@ def drawn_lines(sizes: LabelledArray, *, every: bool) -> LabelledArray:
 
 
 def sentence(sizes: LabelledArray) -> tuple[str, str]:
-    """Whether the gradient reaches the first block, with a connection past each block and without;
-    and how much of it, in numbers.
+    """Whether the first block can learn, since the gradient reaches it, with a connection past each
+    block and without; and how much of it, in numbers.
     """
     shares = gradients.reaching(sizes)
     past = shares[WITH]
@@ -144,19 +144,22 @@ def sentence(sizes: LabelledArray) -> tuple[str, str]:
         answer = f"Yes, with a connection past each block; without one {_fate(through)}."
     else:
         answer = f"With a connection past each block {_fate(past)}; without one {_fate(through)}."
-    much = f"On its way back it is multiplied by {power(past)} with one, {power(through)} without."
+    much = (
+        "What tells a block how to change (the gradient) comes back from the last block: on its "
+        f"way it is multiplied by {power(past)} with a connection, by {power(through)} without."
+    )
     return answer, much
 
 
 def _fate(share: float) -> str:
-    """What becomes of a gradient of which this share arrives."""
+    """What becomes of the first block if this share of the gradient arrives there."""
     if share < NOTHING:
-        return "nothing of the gradient arrives"
+        return "it is told nothing about how to change"
     if share < LITTLE:
-        return "little of the gradient arrives"
+        return "it is told little about how to change"
     if share <= EXPLODES:
-        return "the gradient reaches the first block"
-    return "the gradient explodes"
+        return "it can learn too"
+    return "the changes that it is told grow without end"
 
 
 def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:

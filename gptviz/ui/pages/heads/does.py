@@ -69,6 +69,8 @@ ROWS_HIGH = 340
 FEW_BLOCKS = 12
 # The state in which heads are ordered by what answers lose without them.
 BY_LOSS = {"view": DOES, "over": HELD_OUT, "score": "delta_loss"}
+# What repeated random tokens are, and why heads read them.
+TWICE = "They read random tokens, said twice: only the first time tells what comes the second time."
 TITLES = {
     "induction": "The induction head",
     "previous_token": "A previous-token head",
@@ -169,8 +171,12 @@ def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageRe
     order = rank_heads(scores, name)
     best = scores.unit(*order[0])
     own = capitalise_text(title_of(subject.key, best))
-    said = scores.sentence(name).replace(capitalise_text(best.title), own)
-    say_answer(escape_markdown(said))
+    answer, how_much = scores.answer(name)
+    answer = answer.replace(capitalise_text(best.title), own)
+    is_random = not {"prompt", "held_out"} & dict(asked.settings).keys()
+    if (is_random or name in scores.on_random) and name != "copying":
+        how_much = f"{how_much} {TWICE}"
+    say_answer(escape_markdown(answer), escape_markdown(how_much))
     left, right = st.columns([6, 5], gap="large")
     heads = [scores.unit(*at) for at in order]
     with left:

@@ -155,10 +155,10 @@ def link_to_own_page(subject: Subject) -> None:
     frame.link(page, f"Look at it closely: {page.title}")
 
 
-def what_to_look_at(subject: Subject, above: DeltaGenerator) -> None:
-    """The findings of all pages for this model and prompt, each with a link to its page: the most
-    telling one `above` the map, the others here. Of a large model they are looked for when
-    somebody asks.
+def what_to_look_at(subject: Subject, above: DeltaGenerator, block: int | None) -> None:
+    """The findings of all pages for this model and prompt, each with a link to its page: `above`
+    the map the most telling one about the `block` that is open there, or else of all; the others
+    here. Of a large model they are looked for when somebody asks.
     """
     if not subject.kind.continues:
         return
@@ -172,7 +172,11 @@ def what_to_look_at(subject: Subject, above: DeltaGenerator) -> None:
             "Look for what stands out", key="scan", icon=":material/search:"
         ):
             return
-    findings = asked.value[:MOST_FINDINGS]
+    about_block = f"blocks.{block}."
+    findings = sorted(
+        asked.value[:MOST_FINDINGS],
+        key=lambda finding: not any(about_block in said for _, said in finding.query),
+    )
     with above:
         if not findings:
             st.caption(

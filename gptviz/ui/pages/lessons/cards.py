@@ -77,8 +77,10 @@ def show() -> None:
             for lesson in library.path
         )
         total = sum(lesson.minutes for lesson in library.path)
+        first = library.path[0]
         st.html(
-            f'<p class="lesson-path"><b>For a period of {PERIOD} minutes:</b> {ways}, in all '
+            f'<p class="lesson-path"><b>Begin with lesson {numbers.get(first.name, 0)}, '
+            f"{escape(first.title)}</b> For a period of {PERIOD} minutes: {ways}, in all "
             f"{total} minutes.</p>"
         )
     with st.container(horizontal=True, key="cards-lessons"):

@@ -29,7 +29,7 @@ from gptviz.runs.import_job import ImportJob
 from gptviz.runs.manage import is_own
 from gptviz.ui.records.home import PAGE as HOME
 from gptviz.ui.shell import frame
-from gptviz.ui.shell.subject.model_list import describe_import
+from gptviz.ui.shell.subject.model_list import describe_import, line_about, model_groups
 from gptviz.ui.views.open_in import links, open_in
 from gptviz.ui.widgets import escape_markdown, press_button, say_answer
 
@@ -224,14 +224,28 @@ def say_what_opens() -> None:
         others = f", one of the {format_count(len(found), 'model')} found on this machine"
     else:
         others = ""
-    say_answer(f"Choose {came}{others}, or type the name of another one.")
+    say_answer(f"Choose {came}{others}, or type the name of another one below.")
 
 
 def models_that_ship() -> None:
-    """A link to each model that came with gptviz."""
-    with st.container(horizontal=True, gap="small"):
-        for name in _shipped():
-            frame.link(HOME, escape_markdown(name), query={"model": name})
+    """A link to each model that came with gptviz, with a line about it, by what they are about."""
+    with st.container(gap="xsmall"):
+        for group in model_groups():
+            shipped = [name for name, folder in group.folders.items() if not is_own(folder)]
+            if not shipped:
+                continue
+            st.markdown(f"**{group.title}**")
+            folded = [name for name in shipped if name in group.folded]
+            for name in shipped:
+                if name in folded[:1]:
+                    fold = st.expander(f"{name} to {folded[-1]}")
+                # on a phone the line stands below the name
+                row = (fold if name in folded else st).container(
+                    horizontal=True, gap="small", vertical_alignment="center"
+                )
+                with row:
+                    frame.link(HOME, escape_markdown(name), query={"model": name})
+                    st.caption(escape_markdown(line_about(group.folders[name])), width="content")
 
 
 def on_this_machine() -> None:

@@ -295,7 +295,8 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
         if cells:
             patched, best, _ = max(cells, key=lambda cell: cell[2])
             exact = heatmaps.is_exact(best.what, best.block, best.place)
-            say_answer(*_which_carries(patched, best, prompts, exact=exact), help=about)
+            answer, brings = _which_carries(patched, best, prompts, exact=exact)
+            say_answer(answer, f"{brings} Each cell says this of its own patch.", help=about)
             framed = framed or best
         else:
             say_answer(about)
@@ -306,6 +307,8 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
             framed,
             first,
         )
+    if (stream := heatmaps.shown_maps.get(BY_POSITION[0])) is not None:
+        st.caption(where_the_answer_is(stream, prompts.tokens))
     if first:
         if first > 1:
             places = f"positions 0 to {first - 1}"
@@ -327,6 +330,24 @@ def _which_carries(
     else:
         answer = f"No single part carries the answer {in_quotes(prompts.names[0])}; {part} comes nearest."
     return answer, f"Its patch {_restores(patched, cell, exact=exact)}"
+
+
+def where_the_answer_is(stream: Patched, tokens: Sequence[str]) -> str:
+    """At which tokens the stream has the answer, from block to block: in words what the map of the
+    stream shows. Empty where at some block no place brings half of it back.
+    """
+    places = stream.shares.argmax(axis=1).tolist()
+    if (stream.shares.max(axis=1) < CARRIES).any():
+        return ""
+    moves = [
+        f"at {name_place(tokens, place)} before block {block}"
+        for block, place in enumerate(places)
+        if not block or place != places[block - 1]
+    ]
+    return (
+        "The stream is all that the model knows at a place, so its map shows where the answer is: "
+        f"{', then '.join(moves)}."
+    )
 
 
 def first_shown(subject: Subject, prompts: Prompts) -> int:

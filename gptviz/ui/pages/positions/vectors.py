@@ -22,9 +22,9 @@ from gptviz.ui.widgets.figure import pixels
 
 # How the model knows places, by what its positions act on.
 HOW = {
-    "embedding": "A vector for each place is added to the token there",
-    "query and key": "What a head compares is turned by its place in the text",
-    "scores": "Each head adds to a score by how far away the token is",
+    "embedding": "Every place adds numbers of its own to the token that stands there",
+    "query and key": "How well two tokens match depends on how far apart they stand",
+    "scores": "Each head has numbers of its own for how far away a token stands",
 }
 # Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
 FLOOR = -10.0
@@ -32,6 +32,9 @@ FLOOR = -10.0
 APART = 0.2
 # How many pixels a map is wider than high: its names stand to the left, its scale above it.
 BESIDE = 20
+# Of a context whose map would be thinned out, so many positions are shown at first, or those of the
+# prompt if these are more.
+READABLE = 64
 SINES_FIRST = "sines-first"
 # Where no other kind stands beside that of the model.
 NOTHING = "nothing"
@@ -46,10 +49,13 @@ def has_own_stacks(kind: str) -> bool:
 
 
 def ask_map(
-    key: ModelKey, kind: str, block: int, stack: str = DECODER
+    key: ModelKey, kind: str, block: int, stack: str = DECODER, most: int | None = None
 ) -> AskedAnalysis[LabelledArray]:
-    """What the map of `kind` shows: how alike positions are, or what each head adds to a score."""
-    return ask(key, reading.positions, "Comparing positions", kind=kind, block=block, stack=stack)
+    """What the map of `kind` shows: how alike positions are, or what each head adds to a score; of
+    the first `most` positions, or of all.
+    """
+    how = {"kind": kind, "block": block, "stack": stack, "most": most}
+    return ask(key, reading.positions, "Comparing positions", **how)
 
 
 def ask_vectors(
@@ -92,7 +98,23 @@ def offer_kinds(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
     return [NOTHING, *few]
 
 
-def say_headline(key: ModelKey, own: str, block: int, stack: str) -> None:
+def how_many(subject: Subject) -> int | None:
+    """How many positions are shown, from the first on; None for all of them. Of a long context the
+    control `whole` chooses.
+    """
+    config = subject.lm.model.config
+    if positions.shown_positions(config).step == 1:
+        return None
+    is_whole = controls.switch(
+        "All positions",
+        key="whole",
+        help=f"This model reads up to {config.context_length:,} tokens: at first only the "
+        "beginning of the map is shown, where the prompt stands.",
+    )
+    return None if is_whole else max(READABLE, len(subject.seen))
+
+
+def say_headline(key: ModelKey, own: str, block: int, stack: str, most: int | None) -> None:
     """How the model knows where a token stands, then its kind of positions, with numbers."""
     if own == "none":
         say_answer("This model is not told where a token stands: it has no positions.")
@@ -100,33 +122,27 @@ def say_headline(key: ModelKey, own: str, block: int, stack: str) -> None:
     kind = f"This model has {name(own)} positions"
     if not positions.has_vectors(own):
         say_answer(
-            "This model knows how far back a token stands: each head takes the more from a score, "
-            "the farther away the token is.",
+            "Each head counts a token less, the farther away it stands.",
             f"{kind}.",
         )
         return
-    near, far = positions.nearness(ask_map(key, own, block, stack).value)
+    near, far = positions.nearness(ask_map(key, own, block, stack, most).value)
     if math.isnan(near):
         st.markdown(f"{kind}.")
         return
     if POSITIONS[own].acts_on != "scores":
-        what = "positions"
+        what = "places"
     else:
         what = "distances"
     if near - far >= APART:
-        answer = (
-            f"{HOW[POSITIONS[own].acts_on]}: neighbouring {what} look more alike to it than those "
-            "far apart."
-        )
+        more = "more"
     else:
-        answer = (
-            f"{HOW[POSITIONS[own].acts_on]}: neighbouring {what} look hardly more alike to it than "
-            "those far apart."
-        )
+        more = "hardly more"
     say_answer(
-        answer,
-        f"{kind}. The cosine (1: the same direction, 0: nothing in common) of neighbouring {what} "
-        f"is {format_fixed(near)} on average, of those half the length apart {format_fixed(far)}.",
+        f"{HOW[POSITIONS[own].acts_on]}: neighbouring {what} look {more} alike to the model than "
+        "those far apart.",
+        f"{kind}. How alike neighbours are, from −1 to 1: {format_fixed(near)} on average; {what} "
+        f"that are half the map apart: {format_fixed(far)}.",
     )
 
 
@@ -153,10 +169,17 @@ def tables(own: str, fixed: Sequence[str]) -> list[str]:
 
 
 def panel(
-    place: str, subject: Subject, kind: str, block: int, *, height: int, stack: str = DECODER
+    place: str,
+    subject: Subject,
+    kind: str,
+    block: int,
+    *,
+    height: int,
+    stack: str = DECODER,
+    most: int | None = None,
 ) -> None:
     """The map of one kind, with a line on what it does and what is shown; `place` tells the page's
-    panels apart.
+    panels apart. `most` is as in `ask_map`.
     """
     part = POSITIONS[kind]
     key = subject.key
@@ -169,11 +192,11 @@ def panel(
     tokens: tuple[str, ...] = ()
     if not positions.has_vectors(kind):
         figure = lines.fan(
-            ask_map(key, kind, block, stack).value, theme(), height=height, floor=FLOOR
+            ask_map(key, kind, block, stack, most).value, theme(), height=height, floor=FLOOR
         )
         ends = "The steeper the line of a head, the nearer the tokens it looks at."
     else:
-        square = ask_map(key, kind, block, stack).value
+        square = ask_map(key, kind, block, stack, most).value
         spread = positions.spread(square)
         tokens = framed_tokens(subject, kind, stack)
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
@@ -198,8 +221,10 @@ def panel(
     if len(tokens) == 1:
         frame = " The frame marks the prompt."
     whole = subject.lm.model.config.context_length
-    places = positions.shown_positions(subject.lm.model.config)
-    if len(places) < whole:
+    places = positions.shown_positions(subject.lm.model.config, most)
+    if len(places) < whole and places.step == 1:
+        thinned = f" The first {len(places):,} of the {whole:,} positions are shown."
+    elif len(places) < whole:
         thinned = (
             f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}."
         )

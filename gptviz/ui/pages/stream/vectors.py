@@ -181,10 +181,11 @@ def who_writes_most(asked: AskedAnalysis[StreamSummary]) -> tuple[str, str] | No
         for writer in (seen.writers[most], seen.writers[least])
     ]
     return (
-        f"{capitalise_text(said[0])} changes a token's vector most: what it "
-        f"adds is {brief(median[most])} times as long as the vector itself.",
+        f"{capitalise_text(said[0])} changes a token most: it adds "
+        f"{brief(median[most])} times as much as was there.",
         f"{capitalise_text(said[1])} adds least, {brief(median[least])} "
-        "times its length. These are medians over the tokens.",
+        "times. A token is a list of numbers, a vector, on its way; compared are lengths, their "
+        "medians over the tokens.",
     )
 
 

@@ -41,6 +41,7 @@ from gptviz.ui.widgets import (
     capitalise_text,
     controls,
     escape_markdown,
+    say_answer,
     show_figure,
     theme,
 )
@@ -201,6 +202,11 @@ def live(name: str) -> None:
     def body() -> bool:
         run = watched_run(name)
         twin = run.twin
+        if fell := most_of_its_fall(curve_of(run.folder)):
+            learner = escape_markdown(run.name)
+            say_answer(
+                f"Step by step: the right answer surprises {learner} less than at first.", fell
+            )
         # The progress bar of the run with its buttons, and the error if there was one.
         with st.container(horizontal=True, vertical_alignment="center"):
             if run.status.state == "finished":
@@ -242,8 +248,6 @@ def live(name: str) -> None:
         show_chart(run)
         if twin is None:
             st.caption(numbers_line(run))
-            if fell := most_of_its_fall(curve_of(run.folder)):
-                st.caption(fell)
             show_sample(run)
             return run.is_active
         for column, shown, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
