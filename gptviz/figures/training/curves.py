@@ -293,7 +293,7 @@ def _add_training(
             mode="lines",
             line={"color": shade, "width": 1},
             opacity=opacity,
-            name=plain_label(f"{curve.name}, {LEARNED_FROM}", 48),
+            name=plain_label(f"{curve.name}, {LEARNED_FROM}", 48) if named else None,
             legendgroup=str(group),
             showlegend=named and numbers is smooth,
             **_hover(curve.name, what, y),
