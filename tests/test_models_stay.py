@@ -125,6 +125,7 @@ def arguments(lm: LanguageModel, folder: Path) -> dict[str, Callable[[], Any]]:
         "index": lambda: 0,
         "block": lambda: 0,
         "name": lambda: "blocks.0.mlp.neuron.1",
+        "unit": lambda: "blocks.0.mlp.neuron.1",
         "nearest_features.name": lambda: feature(lm),
         "written_by.name": lambda: feature(lm),
         "kept_lens.name": lambda: Path(lm.read_lens(written_lens(lm, folder))).stem,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gptviz.interp.units.unit import unit as unit_named
 from gptviz.runs import checkpoints
 from gptviz.runs import notes as kept
@@ -17,7 +19,7 @@ def notes(lm: LoadedModel) -> dict[str, Note]:
     Raises:
         NotesError: the file of them is damaged; the message names it.
     """
-    return dict(kept.read_notes(checkpoints.find(lm.name)))
+    return dict(kept.read_notes(_folder_of(lm)))
 
 
 def write_note(
@@ -41,4 +43,14 @@ def write_note(
         OSError: the file cannot be written.
     """
     which = unit_named(unit, lm.model.config).name
-    return kept.write_note(checkpoints.find(lm.name), which, name=name, note=note)
+    return kept.write_note(_folder_of(lm), which, name=name, note=note)
+
+
+def _folder_of(lm: LoadedModel) -> Path:
+    """The folder of the model; of one that was opened from a file and not imported, one of its name
+    that does not exist: its notes are kept by that name.
+    """
+    try:
+        return checkpoints.find(lm.name)
+    except checkpoints.CheckpointError:
+        return Path(lm.name)
