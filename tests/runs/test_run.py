@@ -193,6 +193,7 @@ def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> No
             "stop_request",
             "wish",
             "dictionary.safetensors",
+            "notes.json",
         }
     )
 
