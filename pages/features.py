@@ -1,5 +1,5 @@
-"""Which patterns does the model notice? The features that a dictionary finds in it, and a toy that keeps
-five in two dimensions.
+"""Which patterns does the model notice? The features that a dictionary finds in it, and a toy that
+keeps five in two dimensions.
 """
 
 import streamlit as st

@@ -46,7 +46,8 @@ def dictionary(
         cost: with relu, what the sum of all activations costs beside the error.
         steps: how many steps it is fitted for.
         seed: decides where the features begin.
-        target: what its features give back: the stream after the block, or with mlp what the block's
+        target: what its features give back: the stream after the block, or with mlp what the
+        block's
             MLP gives, from what it reads (a transcoder, which Circuit draws).
         corpus: a text file that it is fitted to, without its last fifth; default: the data that the
             model was trained on.

@@ -50,7 +50,8 @@ def _options(this: Parser) -> None:
         "opens; python: of a decoder a folder with one file to read, which needs only Python, and "
         "its weights; of a page, html: "
         "one file that needs no server; notebook: its code for Jupyter; of a lesson, html "
-        "too, or scorm: a package of SCORM 1.2 for course sites such as Moodle; default: zip, of a page "
+        "too, or scorm: a package of SCORM 1.2 for course sites such as Moodle; default: zip, of a "
+        "page "
         "html, or as --out ends",
     )
     this.add_argument(

@@ -58,7 +58,8 @@ def import_(
     def announce_download(offer: HubModel) -> None:
         licence = f", licence {offer.licence}" if offer.licence else ""
         print(
-            f"{offer.name}: {in_bytes(offer.missing_bytes)} are fetched from the hub{licence}; Ctrl-C "
+            f"{offer.name}: {in_bytes(offer.missing_bytes)} are fetched from the hub{licence}; "
+            "Ctrl-C "
             "stops",
             file=sys.stderr,
         )

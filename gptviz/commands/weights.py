@@ -37,9 +37,11 @@ def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = Fals
     rows = [(f"{one['value']:>+8.3f}", f"{one['from']} → {one['to']}") for one in found]
     lines: Lines = [
         Table(rows),
-        f"{len(found):,} of {circuit.of:,} weights keep {circuit.share:.1%} of what makes the right "
+        f"{len(found):,} of {circuit.of:,} weights keep {circuit.share:.1%} of what makes the "
+        "right "
         f"answer likelier than the wrong one: {circuit.kept:.3f} of {circuit.whole:.3f}",
-        f"they alone answer {circuit.right:.1%} of the questions, with a loss of {circuit.loss:.4f} "
+        f"they alone answer {circuit.right:.1%} of the questions, with a loss of "
+        f"{circuit.loss:.4f} "
         f"nats; the whole model has {circuit.whole_loss:.4f}",
     ]
     if check:
@@ -55,7 +57,8 @@ def weights(lm: LanguageModel, part: str, share: float = 0.9, check: bool = Fals
             "right_without_others",
         )
         lines.append(
-            f"of sentences that they were not found with they answer {checked.right:.1%}; the whole "
+            f"of sentences that they were not found with they answer {checked.right:.1%}; the "
+            "whole "
             f"model without them keeps {checked.without_circuit:.1%} of the difference, without as "
             f"many others {checked.without_others:.1%}"
         )

@@ -102,7 +102,9 @@ def task_of(content: Mapping[str, Any] | None) -> Task | None:
 
 
 def learned_task(content: Mapping[str, Any] | None, tokenizer: Tokenizer) -> Task | None:
-    """The task of `task_of`, where a decoder with this tokenizer reads it in the task's own tokens."""
+    """The task of `task_of`, where a decoder with this tokenizer reads it in the task's own
+    tokens.
+    """
     task = task_of(content)
     has_its_tokens = task is not None and tokenizer.to_json() == task.tokenizer.to_json()
     if has_its_tokens:

@@ -52,7 +52,8 @@ def check_decoder(source: Source, config: Config) -> None:
         )
     if config.kind != "decoder":
         raise ValueError(
-            f"{source.title} has no sources and answers, but {MODEL_KINDS[config.kind].with_article} learns from them: "
+            f"{source.title} has no sources and answers, but "
+            f"{MODEL_KINDS[config.kind].with_article} learns from them: "
             "take a decoder"
         )
 

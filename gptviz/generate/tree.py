@@ -347,7 +347,9 @@ class Tree:
         return computed
 
     def cached_values(self, node: int) -> Computed | None:
-        """The result of `compute_after` if it is still in memory, else None. Nothing is computed."""
+        """The result of `compute_after` if it is still in memory, else None. Nothing is
+        computed.
+        """
         return self._computed.get(node)
 
     def chosen_from(self, node: int) -> Computed:

@@ -103,8 +103,8 @@ class LoadedModel:
         """This model with pieces switched off or replaced: all that it computes, from `trace` to
         `generate`, is with these edits.
 
-        It shares all weights that are not edited, and none is touched. An edit is an object, such as
-        `direction * 2`, or its text, a unit and what becomes of it:
+        It shares all weights that are not edited, and none is touched. An edit is an object, such
+        as `direction * 2`, or its text, a unit and what becomes of it:
 
         - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`,
           `blocks.1.mlp.neuron.17`, `embed`: switched off, what
@@ -170,7 +170,8 @@ class LoadedModel:
         step = "" if self.step is None else f" after {self.step:,} steps"
         step += f", edited ({', '.join(self.edits)})" if self.edits else ""
         return (
-            f"<{type(self).__name__} {self.name}{step}: {config.kind}, {n_parameters(self.model):,} "
+            f"<{type(self).__name__} {self.name}{step}: {config.kind}, "
+            f"{n_parameters(self.model):,} "
             "parameters, "
             f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind}), context "
             f"{config.context_length:,}, {describe_types(self.model)}, on {self.device}>"

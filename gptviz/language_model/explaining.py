@@ -114,7 +114,8 @@ def circuit(
     """
     if lm.model.config.kind != "decoder":
         raise ValueError(
-            f"a circuit is that of a decoder's guess, and {lm.name} is {MODEL_KINDS[lm.model.config.kind].with_article}"
+            f"a circuit is that of a decoder's guess, and {lm.name} is "
+            f"{MODEL_KINDS[lm.model.config.kind].with_article}"
         )
     ids, _ = lm.inputs(prompt)
     chosen, other = find_tokens(lm, token, against)

@@ -118,7 +118,8 @@ def _kinds_of_heads(lm: LoadedModel) -> Iterator[Finding]:
         head = Unit("attention", int(block), int(index))
         value = float(scores[block, index])
         sentence = (
-            f"Over random tokens that stand twice, {head.title} {does} with {percent(value)} of its "
+            f"Over random tokens that stand twice, {head.title} {does} with {percent(value)} of "
+            "its "
             f"attention; half of all heads with {percent(usual)} or less."
         )
         query = (
@@ -167,7 +168,8 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
         else:
             strength = 0.0
         sentence = (
-            f"{_capital_first(part.title)} adds {format_signed(part.value)} to the logit of {names}, which is "
+            f"{_capital_first(part.title)} adds {format_signed(part.value)} to the logit of "
+            f"{names}, which is "
             f"{brief(attribution.logit)}."
         )
         yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
@@ -186,7 +188,8 @@ def _deciding_layer(lm: LoadedModel, ids: list[int]) -> Iterator[Finding]:
     after = float(risen[layer])
     label = lm.tokenizer.label(int(lens.top[-1, 0, 0]))
     sentence = (
-        f"{_capital_first(lens.layers[layer].title)} decides: “{label}” goes from {percent(before)} to "
+        f"{_capital_first(lens.layers[layer].title)} decides: “{label}” goes from "
+        f"{percent(before)} to "
         f"{percent(after)} there."
     )
     query = (("layer", lens.layers[layer].name), ("position", str(len(ids) - 1)))

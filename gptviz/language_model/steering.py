@@ -275,8 +275,8 @@ def read_direction(lm: LoadedModel, path: str | Path) -> Direction:
 
 @check_settings
 def write_direction(lm: LoadedModel, direction: str | Direction, path: str | Path) -> None:
-    """Write a direction that is kept as a GGUF control vector. llama.cpp takes no vector after block
-    0, so in its eyes the file has none: a ValueError if the direction acts only there.
+    """Write a direction that is kept as a GGUF control vector. llama.cpp takes no vector after
+    block 0, so in its eyes the file has none: a ValueError if the direction acts only there.
     """
     control_vectors.write(
         Path(path).absolute(),

@@ -58,8 +58,8 @@ def weight_tasks(lm: LoadedModel) -> tuple[str, ...]:
 def check_weights(
     lm: LoadedModel, circuit: WeightCircuit, part: str, *, questions: Count = 256
 ) -> WeightCheck:
-    """How a circuit of weights answers sentences that it was not found with, and what is left of the
-    whole model without it, and without as many other weights.
+    """How a circuit of weights answers sentences that it was not found with, and what is left of
+    the whole model without it, and without as many other weights.
     """
     found_with = _ask(lm, part, questions)
     return check(lm.model, found_with, _ask(lm, part, questions, held_out=True), circuit.weights)

@@ -1,6 +1,7 @@
 """The languages in which a visitor reads: catalogues of gettext, in the folders of the languages.
 
-A text is written in English where it is shown, and `translate` gives it in the language of who reads
+A text is written in English where it is shown, and `translate` gives it in the language of who
+reads
 it; what a catalogue lacks stays English. The language is the first of those that are asked for (see
 `follow`) that has a catalogue. Outside of a page it is that of `GPTVIZ_LANGUAGE`.
 """

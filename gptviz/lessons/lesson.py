@@ -342,7 +342,8 @@ def _fields(text: str, place: _Place) -> _Fields:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise LessonError(
-            f"{replace(place, line=place.line + (mark.line if mark else 0))}: {_explain_error(error)}"
+            f"{replace(place, line=place.line + (mark.line if mark else 0))}: "
+            f"{_explain_error(error)}"
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise LessonError(f"{place}: {' '.join(str(error).split())[:200]}") from None
@@ -476,7 +477,8 @@ class _Fields:
         """Refuse fields that were not read: a misspelt name would otherwise have no effect."""
         if unknown := sorted(set(self.content) - self.read):
             raise self.error(
-                f"there is no setting {unknown[0]!r:.40}{name_known(unknown[0], sorted(self.read))}",
+                "there is no setting "
+                f"{unknown[0]!r:.40}{name_known(unknown[0], sorted(self.read))}",
                 unknown[0],
             )
 

@@ -1,4 +1,5 @@
-"""A lesson in another language: the texts of its catalogue of gettext, `NAME.LANGUAGE.mo` beside it.
+"""A lesson in another language: the texts of its catalogue of gettext, `NAME.LANGUAGE.mo` beside
+it.
 
 Its steps, pages, pictures, questions, claims and answers are those of the lesson. A translation has
 the same expressions, links, pictures and code as its text, or it is not taken, so that it can say
@@ -30,8 +31,8 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
 
 def texts_of(lesson: Lesson) -> list[str]:
-    """The texts of a lesson that a translation has: title, sentence, and of each step its title, its
-    paragraphs and those of its questions, each once and without line breaks.
+    """The texts of a lesson that a translation has: title, sentence, and of each step its title,
+    its paragraphs and those of its questions, each once and without line breaks.
     """
     found: dict[str, None] = {}
 

@@ -207,8 +207,8 @@ PRESETS: dict[str, Config] = {
 
 
 def preset(name: str, **changes: Any) -> Config:
-    """The preset `name` with the `changes` (see `change_config`); a ValueError where there is none, or a
-    change is impossible.
+    """The preset `name` with the `changes` (see `change_config`); a ValueError where there is none,
+    or a change is impossible.
     """
     if name not in PRESETS:
         raise ValueError(f"no preset named {name!r}{name_known(name, PRESETS)}")

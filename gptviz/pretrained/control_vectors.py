@@ -1,8 +1,8 @@
 """Directions in the stream as GGUF control vectors, which llama.cpp and repeng read and write.
 
 The tensor `direction.N` has the numbers that are added to the stream after block N, counted from 0;
-where all are 0, nothing is added. llama.cpp takes none for block 0, and refuses a file that has one:
-its numbers are a setting of the file that gptviz alone reads, `controlvector.direction.0`.
+where all are 0, nothing is added. llama.cpp takes none for block 0, and refuses a file that has
+one: its numbers are a setting of the file that gptviz alone reads, `controlvector.direction.0`.
 """
 
 from __future__ import annotations

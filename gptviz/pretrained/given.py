@@ -1,5 +1,5 @@
-"""What a file from elsewhere says, and the one rule for all formats: what is in a file is read, or is
-known to change nothing, or is refused by its name.
+"""What a file from elsewhere says, and the one rule for all formats: what is in a file is read, or
+is known to change nothing, or is refused by its name.
 
 `Given` notes which settings are read; `refuse_unread` then refuses all others, except those that a
 table of the format lists, each beside the reason why it changes nothing. Of tensors the reader of a

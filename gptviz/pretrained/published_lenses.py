@@ -6,8 +6,8 @@ d_model] with which the stream x after it is brought to where it is after the la
 is one tensor [block, d_model, d_model]. Beside it are `source_layers`, `d_model`, and in
 `n_prompts` over how many texts the mean was taken. The last block has no matrix: there J x is x.
 
-A tuned lens of ours, A x + b, has its matrices in `A` and the biases in `b`, so that no program that
-knows `J` alone reads it without its biases. Earlier versions wrote `J` and `b`.
+A tuned lens of ours, A x + b, has its matrices in `A` and the biases in `b`, so that no program
+that knows `J` alone reads it without its biases. Earlier versions wrote `J` and `b`.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def _by_block(given: Given, name: str, sides: int) -> dict[int, Tensor]:
 
 
 def write(path: Path, maps: Mapping[int, Tensor], biases: Mapping[int, Tensor]) -> None:
-    """Write matrices [d_model, d_model] as a Jacobian lens, or with biases [d_model] as a tuned one,
-    by block. A ValueError if there are none, an OSError if it cannot be written.
+    """Write matrices [d_model, d_model] as a Jacobian lens, or with biases [d_model] as a tuned
+    one, by block. A ValueError if there are none, an OSError if it cannot be written.
     """
     if not maps:
         raise ValueError(

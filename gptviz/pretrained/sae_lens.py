@@ -251,7 +251,8 @@ def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
 
 
 def write(folder: Path, dictionary: Mapping[str, Any], kind: str, model: str) -> None:
-    """Write a dictionary, as `read_folder` gives it, as two files in a folder, which is made; `kind` is
+    """Write a dictionary, as `read_folder` gives it, as two files in a folder, which is made;
+    `kind` is
     "relu", "topk" or "jumprelu", and `model` is what the files say of the model that it belongs to.
     A ValueError for a transcoder with TopK, which SAELens does not have; an OSError if it cannot be
     written.

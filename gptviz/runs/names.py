@@ -21,8 +21,8 @@ from .status import RunError, locked, read_status
 
 @dataclass(frozen=True)
 class Claim:
-    """A name that this thread has claimed: `claim_name` holds its lock, so nobody else writes, trains
-    or moves its model.
+    """A name that this thread has claimed: `claim_name` holds its lock, so nobody else writes,
+    trains or moves its model.
     """
 
     folder: Path  #: the folder of the model of this name, which need not exist yet
@@ -85,7 +85,8 @@ def claim_name(
             )
         except OSError as error:
             raise CheckpointError(
-                f"cannot write the model {name} below {root or checkpoints.own_folder()} ({reason_of(error)})"
+                f"cannot write the model {name} below {root or checkpoints.own_folder()} "
+                f"({reason_of(error)})"
             ) from None
         root = claim.folder.parent
         # what killed processes have left in the folders of models: a new run needs the room

@@ -74,8 +74,8 @@ def read_notes(folder: Path) -> Mapping[str, Note]:
 def write_note(
     folder: Path, unit: str, *, name: str | None = None, note: str | None = None
 ) -> Note:
-    """Keep a name, a note or both of a unit of the model in `folder`, given by its name; None leaves
-    one as it is, an empty text takes it away.
+    """Keep a name, a note or both of a unit of the model in `folder`, given by its name; None
+    leaves one as it is, an empty text takes it away.
 
     Returns:
         What is kept of the unit now.
@@ -102,7 +102,8 @@ def write_note(
             every[unit] = after
         if len(every) > MOST_UNITS:
             raise NotesError(
-                f"{MOST_UNITS:,} units of {folder.name} have a name or a note, and that is the most: "
+                f"{MOST_UNITS:,} units of {folder.name} have a name or a note, and that is the "
+                "most: "
                 "take one away first"
             )
         content = {each: asdict(one) for each, one in sorted(every.items())}

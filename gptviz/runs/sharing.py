@@ -234,7 +234,8 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
         raise CheckpointError(str(error)) from None
     except OSError as error:
         raise CheckpointError(
-            f"{shown} cannot be unpacked below {checkpoints.own_folder()} ({reason_of(error)}): nothing "
+            f"{shown} cannot be unpacked below {checkpoints.own_folder()} ({reason_of(error)}): "
+            "nothing "
             "of it is kept"
         ) from None
 

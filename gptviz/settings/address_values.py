@@ -1,6 +1,7 @@
 """The values that a page takes from its address, for each key.
 
-A page notes them while it runs (`gptviz.ui.widgets.addresses.accept_values`). Code that opens a page by its
+A page notes them while it runs (`gptviz.ui.widgets.addresses.accept_values`). Code that opens a
+page by its
 state, without a reader who sees the page's warnings, asks here which values the page rejects: the
 command `export`, `gptviz.show`, the check of lessons.
 """

@@ -63,7 +63,8 @@ class Heads:
     cap: float | None = None  #: capped scores s are cap · tanh(s / cap); None for no cap
     #: how many neighbouring heads share their keys and values; 1 if each has its own
     sharing: int = 1
-    #: for each block, where its own mask hides a key from a query, as `blocked_everywhere`; empty if it is
+    #: for each block, where its own mask hides a key from a query, as `blocked_everywhere`; empty
+    #: if it is
     #: `blocked` in all blocks
     hidden: Sequence[npt.NDArray[np.bool_] | None] = ()
     first: int = 0  #: the number of the first block that is sent

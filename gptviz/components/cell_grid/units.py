@@ -67,8 +67,8 @@ def payload(
 ) -> bytes:
     """The bytes that the browser gets of the grid `lines`, with the words `about` it. By unit,
     `title` gives its title, `edits` are those that the model has, and `changes` how much the loss
-    rises without it; values that are not known yet, or NaN, are left out. The unit called `example` is framed though the
-    model has no edit of it.
+    rises without it; values that are not known yet, or NaN, are left out. The unit called `example`
+    is framed though the model has no edit of it.
     """
 
     def cell(unit: Unit | None) -> cell_grid.Cell | None:

@@ -57,8 +57,8 @@ def model_map(
     on_look: Callable[[object], None],
     on_shut: Callable[[object], None],
 ) -> None:
-    """Show the map that `payload` describes; events are checked with `read_guess` and `looked`, that of
-    a closed box with nothing.
+    """Show the map that `payload` describes; events are checked with `read_guess` and `looked`,
+    that of a closed box with nothing.
     """
     _mount(key=key, data=payload, take=on_take, look=on_look, shut=on_shut)
 

@@ -41,7 +41,8 @@ def weight_graph(weights: LabelledArray, stages: Sequence[int], theme: Theme) ->
                 _segments(x, y, sources[some], targets[some], {"color": colour, "width": width})
             )
     hints = [
-        f"{html.escape(names[source])} → {html.escape(names[target])}: {format_signed(float(value))}"
+        f"{html.escape(names[source])} → {html.escape(names[target])}: "
+        f"{format_signed(float(value))}"
         for source, target, value in zip(sources, targets, values, strict=True)
     ]
     numbers = go.Scatter(
@@ -81,7 +82,9 @@ def weight_graph(weights: LabelledArray, stages: Sequence[int], theme: Theme) ->
 
 
 def _shorten_name(name: str) -> str:
-    """The name of a place in few letters: `s22` of the stream, `h1 v4` of a head, `n7` of neurons."""
+    """The name of a place in few letters: `s22` of the stream, `h1 v4` of a head, `n7` of
+    neurons.
+    """
     return re.sub(r"^(s)tream (?=\d+$)|^(n)euron (?=\d+$)|^(h)ead (?=\d+ \w+$)", r"\1\2\3", name)
 
 

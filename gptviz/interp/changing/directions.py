@@ -212,7 +212,9 @@ def require_fit(direction: Direction, config: Config) -> None:
 
 
 class DirectionEdit(StreamEdit):
-    """A direction that is added to the stream, or taken out of it: `direction.number-1f0c2a9b=2`."""
+    """A direction that is added to the stream, or taken out of it:
+    `direction.number-1f0c2a9b=2`.
+    """
 
     becomes: ClassVar[Words] = {ZERO: " is taken out of the stream"}
     set_to = " is added to the stream, {:g} times its spread"

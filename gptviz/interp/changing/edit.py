@@ -196,7 +196,8 @@ class Inputs(NamedTuple):
 
 class Values:
     """A model, and the values that edits take from a reference text, computed in one run of it,
-    unedited, over each piece of the text. A ValueError if an edit needs such a text, and there is none.
+    unedited, over each piece of the text. A ValueError if an edit needs such a text, and there is
+    none.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
-"""A circuit over features: the MLP of a block is drawn as the features of its transcoder (Ameisen and
-others 2025, "Circuit Tracing").
+"""A circuit over features: the MLP of a block is drawn as the features of its transcoder (Ameisen
+and others 2025, "Circuit Tracing").
 
-What an MLP wrote at a position is the sum of the rows of the decoder of its active features, each as
+What an MLP wrote at a position is the sum of the rows of the decoder of its active features, each
+as
 often as the feature is active, of the decoder's bias, and of what the transcoder misses: the error,
 which is a unit of its own, so that the sums of a circuit stay exact. A feature that is active is a
 linear function of what the MLP reads, the row of its encoder: nothing has to be kept from the run

@@ -90,7 +90,8 @@ class Frozen:
         """
         if model.config.kind != "decoder":
             raise ValueError(
-                f"a circuit is that of a decoder's guess, and this model is {MODEL_KINDS[model.config.kind].with_article}"
+                "a circuit is that of a decoder's guess, and this model is "
+                f"{MODEL_KINDS[model.config.kind].with_article}"
             )
         if ids.dim() != 1 or not len(ids):
             raise ValueError("there are no tokens to read")

@@ -89,7 +89,10 @@ class ByWindow:
                 f"{longest} tokens its guesses are clearly worse."
             )
         few = "token serves" if self.enough == 1 else f"{self.enough} tokens serve"
-        return f"The last {few} the model nearly as well as all {longest}, on average over its guesses."
+        return (
+            f"The last {few} the model nearly as well as all {longest}, on average over its "
+            "guesses."
+        )
 
     def labelled(self) -> LabelledArray:
         """The mean loss by window."""

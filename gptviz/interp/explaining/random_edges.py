@@ -61,7 +61,8 @@ class _Sources(NamedTuple):
 
 
 def draw_graphs(circuit: Circuit, model: Transformer, units: Sequence[Unit]) -> list[set[Node]]:
-    """The nodes of `DRAWS` random graphs with as many edges as a circuit of `model` has, or with all
+    """The nodes of `DRAWS` random graphs with as many edges as a circuit of `model` has, or with
+    all
     edges that there are, where these are fewer. They are made of `units`, all that write into the
     stream.
     """

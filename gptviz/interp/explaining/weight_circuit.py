@@ -292,8 +292,8 @@ def _highest(of: Switchable, scores: Masks, count: int) -> Masks:
 
 
 def _effects(of: Switchable, masks: Masks) -> Masks:
-    """About which share of the whole model's difference goes if a weight is switched off too, by its
-    derivative.
+    """About which share of the whole model's difference goes if a weight is switched off too, by
+    its derivative.
     """
     on = {name: mask.clone().requires_grad_() for name, mask in masks.items()}
     of.differences_of(of.logits(on)).mean().backward()
@@ -435,7 +435,9 @@ class End:
 
     @property
     def name(self) -> str:
-        """Its name without the words of a vocabulary, such as `stream 17` or `block 0 head 1 k 5`."""
+        """Its name without the words of a vocabulary, such as `stream 17` or `block 0 head 1 k
+        5`.
+        """
         if self.kind in ("stream", "token", "position", "logit"):
             return f"{self.kind} {self.index}"
         block = f"block {(self.stage - 1) // 4}"

@@ -294,8 +294,8 @@ def _switched_off(model: Transformer, given: MeasureInput) -> Numbers:
     differs=_PER_TEXT,
 )
 def _without_unit(model: Transformer, given: MeasureInput) -> Numbers:
-    """How much the loss rises, over data held out, if a head, MLP, neuron or feature is switched off.
-    A feature is of one dictionary, the same at every step.
+    """How much the loss rises, over data held out, if a head, MLP, neuron or feature is switched
+    off. A feature is of one dictionary, the same at every step.
     """
     assert given.edit is not None
     (rows,) = given.rows.values()

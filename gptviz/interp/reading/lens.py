@@ -182,8 +182,8 @@ def _logits(model: Transformer, stream: Tensor) -> Tensor:
 
 
 def _maxima(logits: Tensor, count: int) -> Tensor:
-    """The maxima [n, group] of groups of tokens, for `_likeliest_tokens` to find the `count` largest
-    `logits` [n, vocab_size].
+    """The maxima [n, group] of groups of tokens, for `_likeliest_tokens` to find the `count`
+    largest `logits` [n, vocab_size].
 
     Token i is in group i modulo their number. In a small vocabulary every token is a group.
     """

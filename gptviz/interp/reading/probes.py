@@ -45,7 +45,8 @@ MOST_TOKENS = 8_192
 MOST_BYTES = 2**30
 FEWEST = 20
 FEWEST_HELD_OUT = 5
-# The share of the tokens, the last ones, that the probe is tested on; it is fitted to the others. The
+# The share of the tokens, the last ones, that the probe is tested on; it is fitted to the others.
+# The
 # layer that is named is chosen by a probe of the first `CHOOSING` of these.
 HELD_OUT = 0.25
 CHOOSING = 0.8

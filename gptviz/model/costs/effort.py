@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 # About how many multiplications two cores do in a second.
 A_SECOND = 2e10
-# Levels of effort, in multiplications. On two cores they take about 0.2, 0.5, 1, 2, 5 and 50 seconds.
+# Levels of effort, in multiplications. On two cores they take about 0.2, 0.5, 1, 2, 5 and 50
+# seconds.
 LEAST = 3e9
 LITTLE = 1e10
 SOME = 2e10

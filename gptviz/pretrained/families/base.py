@@ -39,7 +39,8 @@ NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
 # A parameter of ours: whether it is in a block of the encoder, the number of its block, its part,
 # and its ending.
 _PARAMETER = re.compile(r"(?:(encoder\.)?blocks\.(\d+)\.)?(.+)\.(weight|bias)")
-# The fields of a config.json that change nothing in a forward pass, of all families. From the classes
+# The fields of a config.json that change nothing in a forward pass, of all families. From the
+# classes
 # of configs in transformers 4 and 5, and published configs.
 WITHOUT_EFFECT: WithoutEffect = {
     "it is about training": """

@@ -101,7 +101,8 @@ class Folder(ModelSource):
         for name in tensors.unused_names():
             if config.tied and name.endswith(COPIES) and not tensors.is_same(name, *embedding):
                 raise ImportRefusedError(
-                    f"{tensors.find_tensor(name)} differs from {embedding[0]}, which is the same matrix "
+                    f"{tensors.find_tensor(name)} differs from {embedding[0]}, which is the same "
+                    "matrix "
                     "in this model: "
                     "import it again, or ask for other files"
                 )

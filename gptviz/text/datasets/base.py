@@ -117,7 +117,9 @@ class Task(ABC):
 
     @property
     def sequence_length(self) -> int | None:
-        """How many tokens each sequence has; None where a token ends it, so that some are shorter."""
+        """How many tokens each sequence has; None where a token ends it, so that some are
+        shorter.
+        """
         if self.end is None:
             return self.length
         return None

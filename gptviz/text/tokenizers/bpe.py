@@ -647,8 +647,8 @@ def _frame(processor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def by_id(ids: Mapping[str, int]) -> list[str | None]:
-    """The tokens in the order of their `ids`, with None for an id that no token has. A ValueError if
-    there are none, two have the same id, or an id is below 0 or beyond `MOST_IDS`.
+    """The tokens in the order of their `ids`, with None for an id that no token has. A ValueError
+    if there are none, two have the same id, or an id is below 0 or beyond `MOST_IDS`.
     """
     if not ids:
         raise ValueError("the tokenizer's vocabulary is empty")

@@ -14,8 +14,8 @@ from .base import Encoding, Ids, Tokenizer, Unknown
 
 
 class WordVocabulary(Tokenizer):
-    """One token per word of a text, as `split_words` finds them. A ValueError if there are no words or
-    more than `most`, or one occurs twice, or is not one word to `split_words`.
+    """One token per word of a text, as `split_words` finds them. A ValueError if there are no words
+    or more than `most`, or one occurs twice, or is not one word to `split_words`.
     """
 
     is_spaced = True

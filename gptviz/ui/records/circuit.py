@@ -31,7 +31,8 @@ PAGE = Page(
         "The graph: from the tokens at one end to the logit at the other, only with the parts "
         "that matter most.",
         "A box shows what it gives and what it reads. **Boxes** says how many there are at most. "
-        "Choose a box to see its lines in front; pin boxes to keep theirs there, or to make a group "
+        "Choose a box to see its lines in front; pin boxes to keep theirs there, or to make a "
+        "group "
         "of them.",
         "**Weights of a task**, of a model that has learned one: the single weights behind all "
         "its answers. It is worth looking at in a model that was trained with few weights.",

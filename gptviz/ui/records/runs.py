@@ -18,7 +18,8 @@ PAGE = Page(
     reads_prompt=False,
     words=("loss", "nat", "perplexity", "validation", "step", "weights"),
     tour=(
-        "At the top: **What does each part bring?** shows the ladder, **The experiments** can each be "
+        "At the top: **What does each part bring?** shows the ladder, **The experiments** can each "
+        "be "
         "trained here.",
         "The table: all models. Choose those whose curves you want to compare; **One model** "
         "renames or deletes one.",

@@ -262,7 +262,8 @@ def show(subject: Subject, stack: str) -> None:
     if len(read.ids) < len(subject.seen):
         which = "last" if subject.kind.continues else "first"
         st.info(
-            f"The patterns of one block over {format_count(len(subject.seen), 'token')} are too many "
+            f"The patterns of one block over {format_count(len(subject.seen), 'token')} are too "
+            "many "
             "numbers for a browser: here the "
             f"model reads the {which} {format_count(len(read.ids), 'token')}.",
             icon=":material/content_cut:",

@@ -268,7 +268,8 @@ def when_it_appeared(
             f"{percent(when.without)} without it."
         )
     notice = (
-        f"In training, {said_title(key, needed.head)} is needed from step {when.step:,} on: {right} is "
+        f"In training, {said_title(key, needed.head)} is needed from step {when.step:,} on: "
+        f"{right} is "
         "always the likeliest token after "
         f"{in_quotes(question.prompt)} from there, and never without this head.{earlier}"
     )

@@ -32,7 +32,8 @@ def ask_quality(key: ModelKey, dictionary: str, text: str | None) -> AskedAnalys
 def show_quality(dictionary: Dictionary, quality: Quality) -> None:
     """The numbers in a sentence, and the losses beside that with a random dictionary as a table."""
     st.markdown(
-        f"**{escape_markdown(dictionary.name)}**: its features give back {percent(quality.explained)} of "
+        f"**{escape_markdown(dictionary.name)}**: its features give back "
+        f"{percent(quality.explained)} of "
         f"the variance of {quality.of}, "
         f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; "
         f"{percent(quality.dead)} are dead. {dictionary.support} "

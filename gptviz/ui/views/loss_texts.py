@@ -69,7 +69,8 @@ def choose(subject: Subject) -> LossText:
             rows(subject.key.unedited, LossText(HELD_OUT))
         except (ValueError, OSError, KeyError, TypeError) as error:
             st.info(
-                f"The held-out data cannot be read ({escape_markdown(reason_of(error))}): the loss is over "
+                f"The held-out data cannot be read ({escape_markdown(reason_of(error))}): the loss "
+                "is over "
                 "the prompt."
             )
             which = PROMPT

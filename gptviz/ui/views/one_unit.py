@@ -239,7 +239,9 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> AskedAnalysis[Lab
 
 
 def settable(value: float) -> float:
-    """The nearest number that an edit can set a unit to: an edited one may be that large already."""
+    """The nearest number that an edit can set a unit to: an edited one may be that large
+    already.
+    """
     return float(f"{min(max(value, -MOST_NUMBER), MOST_NUMBER):.6g}")
 
 

@@ -201,7 +201,8 @@ def explanation(expected: Estimate) -> str:
         f"its gradients are known {in_bytes(expected.activations)}, of which logits "
         f"{in_bytes(expected.logits)}; the rest is for "
         "Python, torch and the evaluations.\n\n"
-        f"**Disk**: {in_bytes(expected.disk)}, including {format_count(expected.snapshots, 'snapshot')}."
+        f"**Disk**: {in_bytes(expected.disk)}, including "
+        f"{format_count(expected.snapshots, 'snapshot')}."
     )
 
 

@@ -64,7 +64,8 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
     if subject.is_imported:
         kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
     hint = (
-        f"What {what} are observed over: {held_out.describe_texts(subject.key)}, a text that the model "
+        f"What {what} are observed over: {held_out.describe_texts(subject.key)}, a text that the "
+        "model "
         "writes itself, the prompt, "
         "or a text of yours; of a model from elsewhere, also passages of old books that come with "
         "gptviz."

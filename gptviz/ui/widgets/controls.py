@@ -181,7 +181,8 @@ def select(
         and not may_be(typed)
     ):
         notice_place().warning(
-            f"{label}: there is no “{escape_markdown(str(typed)[:80])}”; showing “{escape_markdown(first)}”."
+            f"{label}: there is no “{escape_markdown(str(typed)[:80])}”; showing "
+            f"“{escape_markdown(first)}”."
         )
     _replace_impossible(key, lambda value: value in options or may_be(value), first)
     if follows:

@@ -246,7 +246,8 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
         alt=(
             f"What each of {format_count(len(attribution.parts), 'part')} adds to the "
             f"{attribution.unit}, {format_signed(attribution.sum)} "
-            f"in all, the largest first: {setting.title(strongest)}, {format_signed(strongest.value)}."
+            f"in all, the largest first: {setting.title(strongest)}, "
+            f"{format_signed(strongest.value)}."
         ),
     )
 
@@ -468,13 +469,15 @@ def split(setting: AttributionSetting, attribution: Attribution, chosen: str) ->
             ),
             key="sources",
             alt=(
-                f"What the {len(order)} strongest neurons of {setting.title(part)} add; neuron {order[0]} "
+                f"What the {len(order)} strongest neurons of {setting.title(part)} add; neuron "
+                f"{order[0]} "
                 f"adds {format_signed(values[order[0]])}."
             ),
         )
         rest = float(values[every[len(order) :]].sum())
         st.caption(
-            f"**{setting.say(part)}** adds {format_signed(part.value)}: the {len(order)} strongest of its "
+            f"**{setting.say(part)}** adds {format_signed(part.value)}: the {len(order)} strongest "
+            "of its "
             f"{len(values):,} neurons by number, "
             "each its activation times its row of the output matrix. All the others together add "
             f"{format_signed(rest)}."
@@ -526,7 +529,8 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
         f"at position {most}.",
     )
     st.caption(
-        f"**{capitalise_text(setting.say(part))}** adds {format_signed(part.value)}: a bar for each {piece} that it "
+        f"**{capitalise_text(setting.say(part))}** adds {format_signed(part.value)}: a bar for "
+        f"each {piece} that it "
         "reads, the pattern "
         "times what the token’s value "
         f"adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds "
@@ -562,9 +566,11 @@ def by_feature(setting: AttributionSetting, dictionary: str) -> None:
     )
     bias, missed, later = map(format_signed, values[count:])
     st.caption(
-        f"**The stream by the features of {escape_markdown(dictionary)}**: each adds its activation times "
+        f"**The stream by the features of {escape_markdown(dictionary)}**: each adds its "
+        "activation times "
         "its row of the decoder. The "
-        f"{format_count(count, 'active feature')} add {format_signed(float(values[:count].sum()))}, the "
+        f"{format_count(count, 'active feature')} add "
+        f"{format_signed(float(values[:count].sum()))}, the "
         f"decoder’s bias {bias}, and what the "
         f"dictionary misses, its error, {missed}; what is written later adds {later}."
     )
@@ -666,7 +672,8 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
         shares = attribution.sources[least.name]
         most = int(shares.argmin())
         notice = (
-            f"{capitalise_text(setting.say(least))} takes away {brief(abs(least.value))}. What it reads at "
+            f"{capitalise_text(setting.say(least))} takes away {brief(abs(least.value))}. What it "
+            "reads at "
             f"{in_quotes(setting.read_tokens(least.name)[most])} (position "
             f"{most}{setting.place_of(least.name)}) takes away most: "
             f"{brief(abs(shares[most]))}."
@@ -678,7 +685,8 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
         neurons = setting.attribution(mlp.name).neurons[mlp.name]
         best = int(abs(neurons).argmax())
         notice = (
-            f"{capitalise_text(setting.say(mlp))} adds {format_signed(mlp.value)}, the most of all MLPs in size. "
+            f"{capitalise_text(setting.say(mlp))} adds {format_signed(mlp.value)}, the most of all "
+            "MLPs in size. "
             f"Its neuron {best} by itself "
             f"{'adds' if neurons[best] >= 0 else 'takes away'} {brief(abs(neurons[best]))}: see "
             "the other ones of its "

@@ -302,7 +302,8 @@ def disagreement(data: Circuit, result: Checked | None) -> str | None:
     return (
         f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but "
         "with everything else at its mean "
-        f"{much} {_format_share(result.share)} of the answer is left. What is not in the graph matters "
+        f"{much} {_format_share(result.share)} of the answer is left. What is not in the graph "
+        "matters "
         "more than its lines say."
     )
 
@@ -490,7 +491,8 @@ def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) 
     else:
         minus = f" − {escape_markdown(label(chosen.against))}"
     said = [
-        f"it gives {format_signed(data.given[node])} of {escape_markdown(label(chosen.token))}{minus} to the "
+        f"it gives {format_signed(data.given[node])} of "
+        f"{escape_markdown(label(chosen.token))}{minus} to the "
         "boxes above it."
     ]
     for kind, words in (

@@ -182,9 +182,12 @@ def _draw(subject: Subject, used: list[tuple[Weight, End, End]], most: int) -> N
     )
     drawn = format_count(len(here), "weight")
     st.caption(
-        f"The {drawn} that matter most of the {len(used):,} that this text uses, from its tokens on "
-        "the left to the logits on the right. Blue lines are weights above 0, orange ones below; the "
-        "wider, the larger. s is a number of the stream, and goes on in a dotted line; h is a head with "
+        f"The {drawn} that matter most of the {len(used):,} that this text uses, from its tokens "
+        "on "
+        "the left to the logits on the right. Blue lines are weights above 0, orange ones below; "
+        "the "
+        "wider, the larger. s is a number of the stream, and goes on in a dotted line; h is a head "
+        "with "
         "its query, key or value, n a neuron. Choose a point to see what it reads and writes."
     )
 
@@ -230,7 +233,8 @@ def _check(subject: Subject, circuit: WeightCircuit, part: str) -> None:
         st.markdown(
             f"Of sentences that they were not found with, these weights alone answer "
             f"{percent(found.right)}. The whole model without them keeps "
-            f"**{percent(max(0.0, found.without_circuit))}** of the difference; without as many other "
+            f"**{percent(max(0.0, found.without_circuit))}** of the difference; without as many "
+            "other "
             f"weights, drawn at random, {percent(max(0.0, found.without_others))}."
         )
         _list_each(subject, circuit, found)
@@ -255,7 +259,8 @@ def _list_each(subject: Subject, circuit: WeightCircuit, found: WeightCheck) -> 
         others = format_count(len(found.right_without_others), "weight")
         st.caption(
             f"Without any one of {others} outside of the circuit, drawn at random, at least "
-            f"{percent(min(found.right_without_others))} of the answers are right. Half of them are "
+            f"{percent(min(found.right_without_others))} of the answers are right. Half of them "
+            "are "
             "right by chance."
         )
 

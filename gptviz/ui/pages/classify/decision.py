@@ -115,7 +115,8 @@ def by_word(subject: Subject) -> PageResult:
             st.caption(
                 f"The largest bar is that of {in_quotes(subject.labels[most])}: "
                 f"{format_signed(by_share.shares[most], 3)} of "
-                f"{format_signed(by_share.sum, 3)} in all. Take the word out of the text, and see what "
+                f"{format_signed(by_share.sum, 3)} in all. Take the word out of the text, and see "
+                "what "
                 "becomes of the label."
             )
         return PageResult(
@@ -309,7 +310,8 @@ def words_left_out(subject: Subject) -> Worth | None:
         else:
             of = f"{escape_markdown(names[label])} − {escape_markdown(names[against])}"
         st.caption(
-            f"With all tokens, {of} is **{format_signed(lost.total, 3)}**. A bar says how much of it is "
+            f"With all tokens, {of} is **{format_signed(lost.total, 3)}**. A bar says how much of "
+            "it is "
             "lost when the model reads the "
             "text without that token. The bars do not add up to it: the tokens work together.",
             help="A logit is the score of a label. This head reads only the first token, which has "
@@ -370,7 +372,8 @@ def tries(subject: Subject) -> list[Try]:
     if (wrong := worst_mistake(subject)) is not None:
         text, label, taken = wrong
         notice = (
-            f"Its label is {escape_markdown(label)}; the fully trained model says {escape_markdown(taken)}. Which "
+            f"Its label is {escape_markdown(label)}; the fully trained model says "
+            f"{escape_markdown(taken)}. Which "
             "words mislead it?"
         )
         offers.append(Try("A confident mistake", notice, {"prompt": text, "view": WORDS}))

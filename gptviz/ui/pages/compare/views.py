@@ -560,7 +560,8 @@ def _half_way(a: Subject) -> Try | None:
     half = edits.at_strength(a.key, 0.5)
     moved, token, tuned, then = _moved_probability(a.key, a.seen, half, a.seen)
     notice = (
-        f"A is {escape_markdown(a.lm.base.name)} with its adapter as trained. With half of its strength "
+        f"A is {escape_markdown(a.lm.base.name)} with its adapter as trained. With half of its "
+        "strength "
         f"{token} has {percent(then)} "
         f"instead of {percent(tuned)}, and {percent(moved)} of the probability moves. The slider "
         "above does so on every page."
@@ -599,7 +600,8 @@ def _other_data(a: Subject) -> Try | None:
     except ValueError:  # it has other words
         return None
     notice = (
-        f"{escape_markdown(a.key.name)} and {escape_markdown(other)} were trained on other shares of the same "
+        f"{escape_markdown(a.key.name)} and {escape_markdown(other)} were trained on other shares "
+        "of the same "
         "sentences. After "
         f"{in_quotes(sentences[0])} one gives {in_quotes(words[0])} {percent(likely[0])}, the "
         f"other {percent(likely[1])}: what "
@@ -617,7 +619,8 @@ def _training(a: Subject) -> Try | None:
         a.key, a.seen, scrubber.at_step(a.key, steps[0]), a.seen
     )
     notice = (
-        f"After {format_count(steps[0], 'step')} {token} had {percent(then)}, and has {percent(last)} "
+        f"After {format_count(steps[0], 'step')} {token} had {percent(then)}, and has "
+        f"{percent(last)} "
         "now: since then "
         f"{percent(moved)} of the probability of the next token moved."
     )

@@ -123,7 +123,8 @@ def _heat_map(sides: Sides, both: Compared) -> None:
             "more than rounding.",
         )
         st.caption(
-            f"The difference of {escape_markdown(name)} acts in **{count} of {len(sizes)}** directions: "
+            f"The difference of {escape_markdown(name)} acts in **{count} of {len(sizes)}** "
+            "directions: "
             "so many of its singular "
             "values are more than a ten-thousandth of the largest."
         )
@@ -187,7 +188,8 @@ def _along_strength(sides: Sides) -> None:
     base = language_model(key).base
     assert base is not None
     st.markdown(
-        f"**What {escape_markdown(key.name)} learned, and what it forgot**: its loss along the strength "
+        f"**What {escape_markdown(key.name)} learned, and what it forgot**: its loss along the "
+        "strength "
         "of the adapter"
     )
     table, missing = _losses(key, model_key(base.name, key.device, None, key.precision))
@@ -203,7 +205,8 @@ def _along_strength(sides: Sides) -> None:
         f"{' and '.join(table.axes[0].labels)}.",
     )
     st.caption(
-        f"{escape_markdown(' '.join(describe_losses(table)))} About {held_out.MOST_TOKENS:,} tokens held out of "
+        f"{escape_markdown(' '.join(describe_losses(table)))} About {held_out.MOST_TOKENS:,} "
+        "tokens held out of "
         "each; without other edits."
     )
 

@@ -429,7 +429,8 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
     alike, other = vowel_cosines(view.key, view.space)
     if "e" in names and alike > other + CLEARLY:
         notice = (
-            f"Two vowels have a cosine of {format_fixed(alike)} on average, a vowel and a consonant "
+            f"Two vowels have a cosine of {format_fixed(alike)} on average, a vowel and a "
+            "consonant "
             f"{format_fixed(other)}: nobody told the "
             "model what a vowel is."
         ).replace("-", "−")

@@ -72,7 +72,8 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         return [], NOTHING
     with row:
         hint = (
-            "The dictionary whose features are shown, of the stream after a block or of an MLP: one "
+            "The dictionary whose features are shown, of the stream after a block or of an MLP: "
+            "one "
             "that ships, or that was fitted or read on this machine."
         )
         if len(names) == 1:
@@ -236,7 +237,8 @@ def _fit(subject: Subject) -> None:
     """Say that there is no dictionary, with the way to one."""
     n_layer = subject.lm.model.config.n_layer
     say_answer(
-        "Nobody knows yet what the stream of this model speaks of: it has no dictionary of features. "
+        "Nobody knows yet what the stream of this model speaks of: it has no dictionary of "
+        "features. "
         "Fit one here; it is kept for later."
     )
     hint = "The block after which the stream is read."
@@ -272,7 +274,8 @@ def _read_folder(subject: Subject) -> None:
     """Where the folder of a dictionary that others have fitted is dropped."""
     hint = (
         "A folder that SAELens wrote, with cfg.json and sae_weights.safetensors, for the stream "
-        "after a block of this model, or for its MLP (a transcoder). It is kept in your folder; nothing in it is run."
+        "after a block of this model, or for its MLP (a transcoder). It is kept in your folder; "
+        "nothing in it is run."
     )
 
     def read_folder(folder: Path) -> None:

@@ -92,7 +92,8 @@ def show(subject: Subject, writing: Writing) -> None:
         return
     name = "prompt" if drafter is None else chosen
     st.markdown(
-        f"From the prompt on: {escape_markdown(drafts.sentence(name, subject.key.title))}. Without a "
+        f"From the prompt on: {escape_markdown(drafts.sentence(name, subject.key.title))}. Without "
+        "a "
         "drafter it is 1 per pass."
     )
     _strip(subject, drafts)

@@ -314,8 +314,8 @@ def _at_click(writing: Writing, event: object, act: Callable[[int], None]) -> bo
 
 
 def take_clicked(writing: Writing, event: object) -> bool:
-    """Go on with another token, as `generation_tree.read_step` reads it, and return whether there is
-    such a token.
+    """Go on with another token, as `generation_tree.read_step` reads it, and return whether there
+    is such a token.
     """
     with writing.lock:
         if (chosen := generation_tree.read_step(event, writing.tree, writing.number)) is None:
@@ -366,8 +366,8 @@ def answer(writing: Writing) -> tuple[str, str]:
 
 
 def explain_tree(writing: Writing) -> None:
-    """Lines on what is not seen at a glance: repetition, the limits of the text and of its tree, and
-    how people write what a task writes otherwise.
+    """Lines on what is not seen at a glance: repetition, the limits of the text and of its tree,
+    and how people write what a task writes otherwise.
     """
     if not writing.playing and (loop := loop_at_end(writing.ids)) is not None:
         same = "token" if loop.length == 1 else f"{loop.length:,} tokens"

@@ -107,7 +107,8 @@ def ask_scores(subject: Subject, stack: str, view: str) -> AskedAnalysis[HeadSco
         "be known from the first half, so "
         "heads that look back cannot be mistaken for heads that know the language. Your own "
         "prompt. Or "
-        f"{held_out.describe_texts(subject.key)}, where these are on this machine. For a model from "
+        f"{held_out.describe_texts(subject.key)}, where these are on this machine. For a model "
+        "from "
         "elsewhere, passages of old books that "
         "come with gptviz, or a text of yours."
     )

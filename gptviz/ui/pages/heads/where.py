@@ -106,7 +106,8 @@ def _describe_activity(
     query, key = (in_quotes(side.axes[0].labels[0]) for side in sides)
     mean, most = (brief(values[head.index or 0]) for values in (activity.effect, activity.largest))
     return (
-        f"**{capitalise_text(escape_markdown(title))}** adds a vector of the mean length {mean} to the stream, of "
+        f"**{capitalise_text(escape_markdown(title))}** adds a vector of the mean length {mean} to "
+        "the stream, of "
         f"up to {most}, over "
         f"{format_count(activity.n_tokens, 'token')}. It adds most at {query}, and reads most from "
         f"{key}."

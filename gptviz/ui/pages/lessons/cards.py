@@ -112,7 +112,8 @@ def show() -> None:
                             _teach(begun.address, lesson.name)
                 else:
                     st.caption(
-                        f"The model {escape_markdown(lesson.model)} is not on this machine: this lesson "
+                        f"The model {escape_markdown(lesson.model)} is not on this machine: this "
+                        "lesson "
                         "needs it."
                     )
     for why in library.faults.values():

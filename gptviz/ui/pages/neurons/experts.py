@@ -103,7 +103,8 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
         )
         even = experts.even_load(config)
         st.caption(
-            f"How often each expert is chosen, over {format_count(len(subject.seen), 'token')}: if all "
+            f"How often each expert is chosen, over {format_count(len(subject.seen), 'token')}: if "
+            "all "
             "were chosen alike, each would "
             f"have {percent(even)} of them ({config.n_active} of {config.n_expert}). Switch one "
             "off, and see on "

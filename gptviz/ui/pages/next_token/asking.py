@@ -1,5 +1,5 @@
-"""“Ask the class” on the page Next token: who teaches asks what comes next, the class guesses on its
-phones, and the result stands beside the model's guess.
+"""“Ask the class” on the page Next token: who teaches asks what comes next, the class guesses on
+its phones, and the result stands beside the model's guess.
 
 One question is asked at a time, at one address, so that the class stays where it is while who
 teaches goes on from token to token.

@@ -255,7 +255,8 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
             )
         elif move not in CHARACTERS:
             st.session_state[REFUSED] = (
-                f"{_quote_character(move)} does not occur in this text: it does not count as a guess."
+                f"{_quote_character(move)} does not occur in this text: it does not count as a "
+                "guess."
             )
         else:
             addresses.write(GUESSES, moves + move)
@@ -395,7 +396,8 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
 def _bars(key: ModelKey, its: Played, number: int, before: str, true: str, at: int) -> None:
     """The probabilities of the model for the token guessed last."""
     st.markdown(
-        f"**Before {_quote_character(true[at])}, {escape_markdown(key.title)} gave each token this probability**"
+        f"**Before {_quote_character(true[at])}, {escape_markdown(key.title)} gave each token this "
+        "probability**"
     )
     data = payload(
         its.logits[at],

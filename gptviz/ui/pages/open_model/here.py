@@ -94,7 +94,8 @@ def progress() -> None:
             if (made := now.value) is not None:
                 name = made.folder.name
                 st.success(
-                    f"{escape_markdown(name)} is open: {escape_markdown(made.family)}, {made.parameters:,} "
+                    f"{escape_markdown(name)} is open: {escape_markdown(made.family)}, "
+                    f"{made.parameters:,} "
                     "parameters. Every tensor of its files "
                     "has found its place, and none is missing.",
                     icon=":material/check:",
@@ -111,7 +112,8 @@ def progress() -> None:
                 )
             elif now.state == "stopped":
                 st.info(
-                    f"{escape_markdown(now.title)} was stopped. Nothing was imported; what has arrived is "
+                    f"{escape_markdown(now.title)} was stopped. Nothing was imported; what has "
+                    "arrived is "
                     "kept, and the next time goes "
                     "on there.",
                     icon=":material/stop:",

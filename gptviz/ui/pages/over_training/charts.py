@@ -102,7 +102,8 @@ def without_snapshots(subject: Subject) -> None:
     known = beside.show(name)
     rest = "but for these losses nothing" if known else "nothing"
     st.info(
-        f"{escape_markdown(name)} has no snapshots: {rest} is known of what it was like while it was "
+        f"{escape_markdown(name)} has no snapshots: {rest} is known of what it was like while it "
+        "was "
         "trained. A model that is trained on "
         "the page Train keeps some.",
         icon=":material/info:",
@@ -284,7 +285,8 @@ def _unit(subject: Subject) -> str:
             return False
 
     hint = (
-        "What is switched off: a head, an MLP, or a feature of a dictionary of this model as it was "
+        "What is switched off: a head, an MLP, or a feature of a dictionary of this model as it "
+        "was "
         "saved last; those most active in the prompt are listed. The name of another unit, such as "
         "blocks.0.mlp.neuron.17, can be typed."
     )
@@ -516,7 +518,8 @@ def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Tr
     ) is not None:
         history, change = first
         notice = (
-            f"{describe_sharpest(subject, history, axes)} Open a page at the second of these two, then "
+            f"{describe_sharpest(subject, history, axes)} Open a page at the second of these two, "
+            "then "
             "move the slider back."
         )
         offers.append(

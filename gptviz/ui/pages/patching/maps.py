@@ -683,8 +683,10 @@ def which_feature(subject: Subject, prompts: Prompts) -> Patched | None:
         + ".",
     )
     st.caption(
-        f"{capitalise_text(title)} moves the answer most: {percents(float(shares[order[0]]))} of it. "
-        f"Of {format_count(len(shares), 'feature')} whose activation differs {most}between the prompts, the "
+        f"{capitalise_text(title)} moves the answer most: {percents(float(shares[order[0]]))} of "
+        "it. "
+        f"Of {format_count(len(shares), 'feature')} whose activation differs {most}between the "
+        "prompts, the "
         f"{len(order)} that move it most are drawn. What the dictionary misses stays as it is."
     )
     query = {**frame.shared_state(), "dictionary": name, "unit": best.name}

@@ -290,7 +290,8 @@ def verdict(prompts: Prompts) -> None:
         f"corrupted prompt: **{right}** "
         f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} "
         f"is **{format_signed(clean, 2)}** and "
-        f"**{format_signed(corrupted, 2)}**: a patch that makes it {format_signed(clean, 2)} again brings "
+        f"**{format_signed(corrupted, 2)}**: a patch that makes it {format_signed(clean, 2)} again "
+        "brings "
         "100 % back.",
         help="A logit is the score of a token before softmax. A difference of two logits says by "
         "how much one token is preferred "

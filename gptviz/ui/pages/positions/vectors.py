@@ -303,7 +303,8 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     config = subject.lm.model.config
     if own != "learned" and (learned := model_with("learned")):
         notice = (
-            f"Opens the model {escape_markdown(learned)}, which had to learn the order of positions by "
+            f"Opens the model {escape_markdown(learned)}, which had to learn the order of "
+            "positions by "
             "itself. Do near positions look "
             "alike to it? The line below its map says how much."
         )
@@ -359,9 +360,11 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         slow = config.d_model * 3 // 4
         size = config.d_model
         notice = (
-            f"Dimension {slow} repeats every {round_number(positions.period(slow, size))} positions "
+            f"Dimension {slow} repeats every {round_number(positions.period(slow, size))} "
+            "positions "
             "and tells far from near; "
-            f"dimension 0 repeats every {round_number(positions.period(0, size))} and tells neighbours "
+            f"dimension 0 repeats every {round_number(positions.period(0, size))} and tells "
+            "neighbours "
             "apart."
         )
         offers.append(
@@ -447,7 +450,10 @@ def wave_note(
     size = len(table.axes[1].labels)
     if kind == "sinusoidal":
         turn = positions.period(dimension, size)
-        return f"A {'co' if dimension % 2 else ''}sine that repeats every {round_number(turn)} positions."
+        return (
+            f"A {'co' if dimension % 2 else ''}sine that repeats every {round_number(turn)} "
+            "positions."
+        )
     if kind == "rotary":
         pair = dimension % (size // 2)
         wave = "cosine" if dimension < size // 2 else "sine"

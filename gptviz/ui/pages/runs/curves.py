@@ -280,7 +280,8 @@ def chart(
     if len(ended) > 1:
         low, high = (best(ended, key=lambda entry: entry.last_loss) for best in (min, max))
         said += (
-            f" {in_quotes(low.name)} ends lowest, at {format_small(low.last_loss, 3)} {counted_in}, and "
+            f" {in_quotes(low.name)} ends lowest, at {format_small(low.last_loss, 3)} "
+            f"{counted_in}, and "
             f"{in_quotes(high.name)} highest, at "
             f"{format_small(high.last_loss, 3)}."
         )

@@ -74,7 +74,8 @@ def show(subject: Subject, asked: AskedAnalysis[Probed]) -> LabelledArray | None
     )
     st.caption(
         f"How often a probe is right, of {format_count(len(probed.classes), 'label')}, on "
-        f"{format_count(probed.tested_on, 'token')} that it was not fitted to: no text before one of "
+        f"{format_count(probed.tested_on, 'token')} that it was not fitted to: no text before one "
+        "of "
         "them, itself included, is equal to one that it read. Control task: the same probe learns "
         "random labels, one for each token of the vocabulary; what it gets right there it knows by "
         "heart. Always saying the commonest label is right at "

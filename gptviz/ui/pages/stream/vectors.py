@@ -146,9 +146,11 @@ def draw_written(
         "the stream that it finds.",
     )
     st.caption(
-        f"{interp.explain_written(subject.lm.model.config)} Above: the length of what is written, divided "
+        f"{interp.explain_written(subject.lm.model.config)} Above: the length of what is written, "
+        "divided "
         "by the length of the stream "
-        "there; dotted line: as long as the stream itself. Below: the part of it that points the way "
+        "there; dotted line: as long as the stream itself. Below: the part of it that points the "
+        "way "
         "the stream already points, also "
         "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth "
         "shorter. The rest of what is written "

@@ -252,7 +252,8 @@ def form(key: ModelKey, config: Config) -> None:
             help="On every page; an edit of the same piece is replaced.",
         )
         st.caption(
-            f"{escape_markdown(edit(text, config).title)}. Its name in links and on the command line: "
+            f"{escape_markdown(edit(text, config).title)}. Its name in links and on the command "
+            "line: "
             f"`{text}`"
         )
 
@@ -299,7 +300,8 @@ def tries(
     if heads:
         most = max(heads, key=heads.__getitem__)
         notice = (
-            f"Without {said_title(subject.key, most)} the loss {_moves(before, heads[most])} {unit}; no other head "
+            f"Without {said_title(subject.key, most)} the loss {_moves(before, heads[most])} "
+            f"{unit}; no other head "
             "leaves a higher loss."
         )
         offers.append(Try("The head that matters most", notice, query={EDITS: most.name}))

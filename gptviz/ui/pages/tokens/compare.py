@@ -89,7 +89,8 @@ def compare(subject: Subject) -> PageResult:
     ):
         with column:
             st.markdown(
-                f"**{escape_markdown(one)}**: {SHORT[tokenizer.way]}, {tokenizer.vocab_size:,} tokens in "
+                f"**{escape_markdown(one)}**: {SHORT[tokenizer.way]}, {tokenizer.vocab_size:,} "
+                "tokens in "
                 "its vocabulary"
             )
             cut_text = pieces(tokenizer, first_tokens(read[one]))

@@ -327,7 +327,8 @@ def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
             "tokenizer’s list."
         )
     st.caption(
-        f"**{format_count(shown, 'merge')} of {len(merging.merges)}**: {escape_markdown(after)}.{last} Of all "
+        f"**{format_count(shown, 'merge')} of {len(merging.merges)}**: "
+        f"{escape_markdown(after)}.{last} Of all "
         "neighbours, the pair that comes first in that list is merged next."
     )
 

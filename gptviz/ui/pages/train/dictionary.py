@@ -63,7 +63,8 @@ def _ask_dictionary(device: str) -> AskedAnalysis[Dictionary]:
         )
     with given:
         hint = (
-            "What its features give back: the stream after the block, or what the block’s MLP gives "
+            "What its features give back: the stream after the block, or what the block’s MLP "
+            "gives "
             "(a transcoder, which Circuit can draw)."
         )
         target = controls.select("Of what", list(TARGETS), key="target", help=hint)

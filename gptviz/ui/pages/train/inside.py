@@ -177,7 +177,8 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
         reading.patterns, block - reading.first, number, [*map(lm.tokenizer.label, read.ids)]
     )
     about = (
-        f"How each of {format_count(len(read.ids), 'token')} shares its attention among them, in block "
+        f"How each of {format_count(len(read.ids), 'token')} shares its attention among them, in "
+        "block "
         f"{block}, head {number}"
     )
     lines = attention.code_of_head(lm, read, block, number)

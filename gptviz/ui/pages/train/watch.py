@@ -253,7 +253,8 @@ def live(name: str) -> None:
         for column, shown, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
             with column:
                 st.markdown(
-                    f"**{escape_markdown(shown.name)}**, trained on {escape_markdown(learned_from(shown, other))}"
+                    f"**{escape_markdown(shown.name)}**, trained on "
+                    f"{escape_markdown(learned_from(shown, other))}"
                 )
                 st.caption(f"{headline(shown)}  \n{numbers_line(shown)}")
                 show_sample(shown)
@@ -287,7 +288,10 @@ def headline(run: WatchedRun) -> str:
         return f"{at} · {ENDING[run.request]}"
     if run.place == 0:
         if run.status.state != "running" or not run.step:
-            return f"Beginning: {escape_markdown(run.status.message) or 'Python and torch are being loaded'}."
+            return (
+                "Beginning: "
+                f"{escape_markdown(run.status.message) or 'Python and torch are being loaded'}."
+            )
         return f"{at} · {duration(run.step.seconds_left)} left"
     if run.status.state == "finished":
         if run.card.seconds is None:

@@ -178,7 +178,8 @@ def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
     if len(encoding.ids) > most:
         controls.notice_place().info(
-            f"The output has {format_count(len(encoding.ids), 'token')}: the first {most} are shown. "
+            f"The output has {format_count(len(encoding.ids), 'token')}: the first {most} are "
+            "shown. "
             "After the start token no more "
             f"than {most} {limit(subject)}.",
             icon=":material/content_cut:",

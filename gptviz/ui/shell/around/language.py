@@ -31,7 +31,9 @@ def listen() -> None:
 
 
 def _asked() -> list[str | None]:
-    """The languages that are asked for, the first one first; outside of a page that of the server."""
+    """The languages that are asked for, the first one first; outside of a page that of the
+    server.
+    """
     if streamlit_internals.session() is None:
         return [hosting().language]
     return [_chosen(), hosting().language, st.context.locale]

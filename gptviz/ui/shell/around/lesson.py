@@ -284,7 +284,8 @@ def panel() -> bool:
         n_step = len(open_lesson.lesson.steps)
         if open_lesson.step + 1 == n_step and open_lesson.lesson.based_on:
             st.caption(
-                f"This lesson is based on {escape_markdown('; '.join(open_lesson.lesson.based_on))}."
+                "This lesson is based on "
+                f"{escape_markdown('; '.join(open_lesson.lesson.based_on))}."
             )
         if open_lesson.step + 1 == n_step:
             _say_end(open_lesson)

@@ -109,7 +109,8 @@ def _show_link(link: str | None) -> None:
     host = urlsplit(link).hostname or ""
     if host in HERE:
         st.caption(
-            f"Only this machine opens this link: its address, {escape_markdown(host)}, means itself. For "
+            f"Only this machine opens this link: its address, {escape_markdown(host)}, means "
+            "itself. For "
             "a class in the same network "
             "start the app with `gptviz app --lan`."
         )

@@ -72,7 +72,8 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         # Deleted, renamed or moved in another tab or program; the one that is shown instead is that
         # of the control above.
         notices.warning(
-            f"There is no model “{escape_markdown(str(before))}” any more: the one named above is shown."
+            f"There is no model “{escape_markdown(str(before))}” any more: the one named above is "
+            "shown."
         )
     with bar:
         name = controls.select(
@@ -165,7 +166,8 @@ def explain_wrong_kind(name: str, kind: ModelKind) -> None:
     suitable_page = frame.page_about(kind.name)
     wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
     st.info(
-        f"{escape_markdown(name)} is {kind.with_article}: it {kind.does}. This page is about a model that "
+        f"{escape_markdown(name)} is {kind.with_article}: it {kind.does}. This page is about a "
+        "model that "
         f"{wanted}.",
         icon=":material/info:",
     )
@@ -294,7 +296,8 @@ def read_prompt(
     if len(encoding.ids) > capacity and needs_prompt:
         which = "last" if lm.kind.continues else "first"
         st.info(
-            f"The prompt has {format_count(len(encoding.ids), 'token')}; this model sees {capacity} at "
+            f"The prompt has {format_count(len(encoding.ids), 'token')}; this model sees "
+            f"{capacity} at "
             "a time: "
             f"it reads the {which} {capacity}.",
             icon=":material/content_cut:",

@@ -24,7 +24,8 @@ def say_what_hides(names: Sequence[str]) -> None:
         if name in known:
             with controls.notice_place().container():
                 st.info(
-                    f"{escape_markdown(name)} is a model of yours. It hides the one of the same name that "
+                    f"{escape_markdown(name)} is a model of yours. It hides the one of the same "
+                    "name that "
                     "came with gptviz: "
                     "rename or delete yours to have that one back.",
                     icon=":material/layers:",

@@ -45,7 +45,8 @@ def encode_text(lm: LanguageModel, text: str, then: str) -> Encoding | None:
     except ValueError as error:
         quoted = in_quotes(text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…")
         st.error(
-            f"The tokenizer of {escape_markdown(lm.name)} fails on {quoted} ({escape_markdown(str(error))}): "
+            f"The tokenizer of {escape_markdown(lm.name)} fails on {quoted} "
+            f"({escape_markdown(str(error))}): "
             f"{then}."
         )
         return None

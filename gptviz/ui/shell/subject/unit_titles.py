@@ -1,5 +1,5 @@
-"""What units are called on pages: their titles, each with the name that the reader gave the unit, or
-that the link gives it.
+"""What units are called on pages: their titles, each with the name that the reader gave the unit,
+or that the link gives it.
 """
 
 from __future__ import annotations
