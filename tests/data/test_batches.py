@@ -83,7 +83,9 @@ def test_a_task_counts_only_the_predictions_that_it_says_count(name: str) -> Non
             expected = examples.ids[row, place + 1] if examples.counted[row, place] else NOT_COUNTED
             assert targets[row, place] == expected
     assert (targets != NOT_COUNTED).any()
-    assert (targets == NOT_COUNTED).any() == (name in ("addition", "modular", "sentences"))
+    assert (targets == NOT_COUNTED).any() == (
+        name in ("addition", "modular", "quotes", "sentences")
+    )
 
 
 @pytest.mark.parametrize("name", TASKS)
