@@ -19,8 +19,9 @@ from torch.nn import functional as F
 
 from .devices import STORED, may_bfloat16
 from .fast import LINE, Arena, make_fast
-from .packed import Packed, looked_up_packed, times_exactly, times_packed
+from .packed import BlockPart, Packed, looked_up_packed, times_exactly, times_packed
 from .parts.part import Embedding, Linear
+from .raw_blocks import problem
 from .transformer import Transformer
 
 # What a user may ask for → what weights are multiplied in.
@@ -157,10 +158,15 @@ def describe_types(model: Transformer) -> str:
     multiplied in where that differs.
     """
     linear = [part for part in model.modules() if isinstance(part, Linear)]
-    if kinds := {
-        kind for part in linear if isinstance(part.weight, Packed) for kind in part.weight.kinds
-    }:
-        return f"{', '.join(sorted(kinds))}, multiplied in bfloat16"
+    if packed := [part.weight for part in linear if isinstance(part.weight, Packed)]:
+        kinds = sorted({kind for weight in packed for kind in weight.kinds})
+        roundings = {
+            "8 bits by ik_llama.cpp" if isinstance(part, BlockPart) else "bfloat16"
+            for weight in packed
+            for part in weight.parts or ()
+        }
+        why = f" ({problem()})" if problem() else ""
+        return f"{', '.join(kinds)}, multiplied in {' and '.join(sorted(roundings))}{why}"
     matrix = model.embed.weight.dtype
     products = {part.multiply for part in linear}
     name = str(matrix).removeprefix("torch.")
