@@ -35,8 +35,10 @@ GROUP = 32
 REGROUPED = 128
 ROWS = 64
 LEAST_ROWS = 16
-# About how many rows of a matrix are multiplied to find out which way is faster.
+# How many rows of a matrix are multiplied to find out which way is faster; and how much more time
+# one may take with many vectors before the same rows are in memory a second time.
 ROWS_TIMED = 4 * ROWS
+SLOWER = 1.1
 # Numbers that are brought back to float32 at a time: few enough to stay in a processor's own
 # memory.
 AT_ONCE = 2**18
@@ -406,26 +408,28 @@ def fastest_product(width: int, group: int) -> FourBitProduct:
     scales = torch.ones(width // group, ROWS, 2, dtype=torch.bfloat16)
     x = torch.ones(1, width, dtype=torch.bfloat16)
     ways = KERNEL, WIDENED
-    place = _fastest([partial(way.times, x, way.order(q), group, scales) for way in ways])
-    return ways[place]
+    seconds = _time_each([partial(way.times, x, way.order(q), group, scales) for way in ways])
+    return ways[seconds.index(min(seconds))]
 
 
-def _fastest(acts: Sequence[Callable[[], object]]) -> int:
-    """The place of the one that takes the shortest time."""
+def _time_each(acts: Sequence[Callable[[], object]], turns: int = 5) -> list[float]:
+    """The seconds that each takes."""
     seconds = [float("inf")] * len(acts)
     # The first turn warms up, and the fastest of each counts: other work on this machine makes a
     # single one slow.
-    for _ in range(5):
+    for _ in range(turns):
         for place, act in enumerate(acts):
             begun = time.perf_counter()
             act()
             seconds[place] = min(seconds[place], time.perf_counter() - begun)
-    return seconds.index(min(seconds))
+    return seconds
 
 
 def _make_part(packed: Packed, allocate: Allocate) -> Part | BlockPart:
     """The part of these rows that is multiplied in the shortest time."""
-    if not multiplies(packed.stored[int(packed.of[0])].kind):
+    kind = packed.stored[int(packed.of[0])].kind
+    rows, width = packed.shape
+    if not multiplies(kind) or furthest(kind, ROWS_TIMED + rows % ROWS, width) > FURTHEST:
         return Part.from_packed(packed, allocate)
     with_one, with_many = _library_is_faster(packed)
     if not with_one:
@@ -436,25 +440,28 @@ def _make_part(packed: Packed, allocate: Allocate) -> Part | BlockPart:
     return part._replace(for_many=Part.from_packed(packed, allocate))
 
 
-@cached({}, key=lambda packed: (packed.stored[int(packed.of[0])].kind, packed.shape), lock=Lock())
+@cached({}, key=lambda it: (it.stored[int(it.of[0])].kind, it.shape[1]), lock=Lock())
 def _library_is_faster(packed: Packed) -> tuple[bool, bool]:
-    """Whether rows of one kind are multiplied in less time by the library for raw blocks than by
-    PyTorch: with one vector, and with many. Measured here, with some of them, and kept for the
-    process. It is not where its products with this shape are wrong.
+    """Whether rows of one kind and width are multiplied in less time by the library for raw blocks
+    than by PyTorch: with one vector, and with many, where it may take a tenth more. Measured here
+    with some of them and one thread, and kept for the process.
     """
-    rows, width = packed.shape
-    some = packed.rows(slice(ROWS_TIMED + rows % ROWS))
+    width = packed.shape[1]
+    some = packed.rows(slice(ROWS_TIMED))
     allocate = Arena(0).new_tensor
     blocks = BlockPart.from_packed(some, allocate)
-    if furthest(blocks.kind, blocks.rows, width) > FURTHEST:
-        return False, False
     part = Part.from_packed(some, allocate)
-    one, many = torch.ones(1, width), torch.ones(2 * MANY, width)
+    one = torch.ones(1, width)
+    many = torch.ones(2 * MANY, width)
     write = blocks.times_one(width, torch.empty(1, blocks.rows))
-    return (
-        _fastest([lambda: write(one), lambda: part.times(one)]) == 0,
-        _fastest([lambda: blocks.times(many), lambda: part.times(many)]) == 0,
-    )
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        of_one = _time_each([lambda: write(one), lambda: part.times(one)], turns=50)
+        of_many = _time_each([lambda: blocks.times(many), lambda: part.times(many)], turns=15)
+    finally:
+        torch.set_num_threads(threads)
+    return of_one[0] < of_one[1], of_many[0] < SLOWER * of_many[1]
 
 
 def _runs(values: Tensor) -> list[slice]:
