@@ -17,6 +17,7 @@ the peers keep theirs. Results: benchmarks/bits.md.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +35,8 @@ from torch.profiler import ProfilerActivity, profile
 import gptviz
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
-from gptviz.model import Transformer
+from gptviz.machine.hosting import variable
+from gptviz.model import Transformer, raw_blocks
 from gptviz.model.precision import bytes_in_memory, describe_types
 
 PROMPT = [5, 6, 7, 8, 9]
@@ -242,12 +244,18 @@ def ours(model: Transformer) -> Rival:
     return run
 
 
+def opened_with(fast: str, path: Path) -> Transformer:
+    """The model, without ("0") or with ("1") the products of `gptviz[fast]`."""
+    os.environ[variable("fast")] = fast
+    return gptviz.load(path, "cpu").model
+
+
 def compare(path: Path, threads: int, tokens: int) -> None:
     """Print the numbers of this project and of its peers for one file."""
     process = psutil.Process()
     empty = process.memory_info().rss
     begin = time.perf_counter()
-    model = gptviz.load(path, "cpu").model
+    model = opened_with("0", path)
     opened = time.perf_counter() - begin
     rivals: dict[str, Rival] = {"gptviz": ours(model)}
     _, times = rivals["gptviz"](PROMPT, tokens)
@@ -262,6 +270,10 @@ def compare(path: Path, threads: int, tokens: int) -> None:
         Generation(model, torch.tensor(PROMPT), Sampling(temperature=0)),
         float(np.median(times)),
     )
+    fast = opened_with("1", path)
+    if raw_blocks.multiplies("Q8_0"):
+        print(f"gptviz[fast]: {describe_types(fast)}")
+        rivals["gptviz[fast]"] = ours(fast)
     rivals |= {name: peer(path, threads) for name, peer in PEERS.items() if find_spec(name)}
 
     # The fastest of several turns counts for each token and for the prompt.
@@ -274,7 +286,7 @@ def compare(path: Path, threads: int, tokens: int) -> None:
     for name in rivals:
         speed = tokens / np.array(of_tokens[name]).min(0).sum()
         first = min(of_prompts[name])
-        print(f"  {name:<14} {speed:7.1f} tokens/s, a prompt of {LONG} in {first:.2f} s")
+        print(f"  {name:<14} {speed:7.1f} tokens/s, a prompt of {LONG} in {first:.3f} s")
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ BUDGET: dict[str, int] = {
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,
     "gptviz/machine": 7_000,
-    "gptviz/model": 35_500,
+    "gptviz/model": 38_000,
     "gptviz/pretrained": 55_500,
     "gptviz/runs": 29_500,
     "gptviz/settings": 3_500,

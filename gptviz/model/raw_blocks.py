@@ -10,6 +10,7 @@ Source: https://github.com/ikawrakow/ik_llama.cpp, `ggml.h`.
 from __future__ import annotations
 
 import ctypes
+import platform
 import sys
 from functools import cache
 from importlib import metadata
@@ -116,6 +117,8 @@ def _library() -> Any:
     assert spec is not None
     assert spec.origin is not None
     path = Path(spec.origin).parent / "lib" / FILES.get(sys.platform, "libggml.so")
+    if platform.machine() in ("x86_64", "AMD64") and not torch.cpu._is_avx2_supported():
+        raise UnusableError("it needs a processor with AVX2")  # elsewhere it ends the process
     try:
         if (version := metadata.version(PACKAGE)) != VERSION:
             raise UnusableError(f"its version is {version}, and gptviz uses {VERSION}")
