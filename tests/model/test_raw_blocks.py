@@ -262,7 +262,7 @@ def test_edits_taps_and_gradients_are_near_those_of_float32(tmp_path: Path, fast
         for name, seen in far.items():
             real = seen.isfinite()  # scores are -inf where a query may not look
             error = (near[name] - seen)[real].norm()
-            assert error < 0.2 * seen[real].norm(), name
+            assert error <= 0.2 * seen[real].norm(), name
         assert not torch.equal(near["logits"], far["logits"])
     weight = lm.model.get_parameter("blocks.0.mlp.down.weight")
     x = drawn(3, weight.shape[1]).requires_grad_()
