@@ -64,18 +64,11 @@ class _Array(ctypes.Structure):
     """`ggml_tensor`, up to the place of its numbers."""
 
     _fields_ = (
-        ("kind", ctypes.c_int),
-        ("backend", ctypes.c_int),
-        ("buffer", _ADDRESS),
-        ("shape", ctypes.c_int64 * 4),
+        ("kind", ctypes.c_int * 2),
+        ("buffer_and_shape", ctypes.c_int64 * 5),
         ("strides", _SIZE * 4),  # in bytes
-        ("operation", ctypes.c_int),
-        ("parameters", ctypes.c_int32 * 16),
-        ("flags", ctypes.c_int32),
-        ("gradient", _ADDRESS),
-        ("sources", _ADDRESS * 10),
-        ("view_of", _ADDRESS),
-        ("view_from", _SIZE),
+        ("operation", ctypes.c_int * 18),
+        ("gradient_sources_and_view", _ADDRESS * 13),
         ("numbers", _ADDRESS),
     )
 
@@ -124,9 +117,7 @@ def _library() -> Any:
             raise UnusableError(f"its version is {version}, and gptviz uses {VERSION}")
         opened = ctypes.CDLL(str(path))  # it lets other threads of Python go on
         functions = {name: getattr(opened, f"ggml_{name}") for name in _FUNCTIONS}
-    except metadata.PackageNotFoundError:
-        raise UnusableError(f"its version is not known, and gptviz uses {VERSION}") from None
-    except (OSError, AttributeError) as error:
+    except (metadata.PackageNotFoundError, OSError, AttributeError) as error:
         raise UnusableError(f"it cannot be opened ({error})") from None
     for name, (result, *arguments) in _FUNCTIONS.items():
         functions[name].restype = result
