@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from gptviz.machine import memory
 from gptviz.machine.byte_cache import byte_cache
+from gptviz.machine.cores import sharing
 
 from .fast import Arena, product
 from .raw_blocks import FURTHEST, MANY, Product, furthest, multiplies, multiply
@@ -454,13 +455,10 @@ def _library_is_faster(packed: Packed) -> tuple[bool, bool]:
     one = torch.ones(1, width)
     many = torch.ones(2 * MANY, width)
     write = blocks.times_one(width, torch.empty(1, blocks.rows))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with sharing(1) as use_one_thread:
+        use_one_thread()
         of_one = _time_each([lambda: write(one), lambda: part.times(one)], turns=50)
         of_many = _time_each([lambda: blocks.times(many), lambda: part.times(many)], turns=15)
-    finally:
-        torch.set_num_threads(threads)
     return of_one[0] < of_one[1], of_many[0] < SLOWER * of_many[1]
 
 

@@ -197,13 +197,12 @@ def furthest(kind: str, out: int, width: int) -> float:
     # Without this bit, no two bytes are a scale that is infinite or no number.
     blocks = torch.randint(256, shape, generator=generator).to(torch.uint8) & ~64
     exact = torch.from_numpy(dequantize(blocks.numpy(), GGMLQuantizationType[kind])).double()
-    found = []
-    for rows in TRIED:
+    distances = torch.zeros(len(TRIED))
+    for place, rows in enumerate(TRIED):
         x = torch.randn(rows, width, generator=generator)
         expected = x.double() @ exact.T
-        distance = (multiply(kind, blocks, x) - expected).norm() / expected.norm()
-        found.append(float(distance.nan_to_num(torch.inf)))
-    return max(found)
+        distances[place] = (multiply(kind, blocks, x) - expected).norm() / expected.norm()
+    return float(distances.nan_to_num(torch.inf).max())
 
 
 @cache
