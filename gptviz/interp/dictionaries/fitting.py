@@ -31,7 +31,7 @@ from torch.nn import functional as F
 from gptviz.machine import progress
 from gptviz.machine.cores import sharing
 from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes, room, way_out
-from gptviz.model import Transformer
+from gptviz.model import Config, Transformer
 from gptviz.train import optimisers
 
 from ..changing.ablation import NOT_COUNTED, Rows
@@ -70,6 +70,19 @@ def tokens_that_count(rows: Rows) -> Tensor:
     return (rows.targets != NOT_COUNTED).flip(1).cumsum(1).flip(1) > 0
 
 
+def check_block(config: Config, block: int, target: Target) -> None:
+    """Refuse a model that is no decoder, has no such block, or has no MLP in it, with a
+    ValueError.
+    """
+    if config.kind != "decoder" or not 0 <= block < config.n_layer:
+        raise ValueError(
+            "a dictionary reads the stream after a block of a decoder; this model has "
+            f"{config.n_layer}"
+        )
+    if target == "mlp" and not config.mlp_size:
+        raise ValueError("the blocks of this model have no MLP whose output could be given back")
+
+
 def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
     """The stream after a block at the tokens of `rows` that count: see `read_and_given`."""
     return read_and_given(model, block, "stream", rows)[0]
@@ -87,14 +100,8 @@ def read_and_given(
     back, or there are fewer than two tokens.
     """
     config = model.config
+    check_block(config, block, target)
     taps = list(dict.fromkeys(taps_of(block, target)))
-    if config.kind != "decoder" or not 0 <= block < config.n_layer:
-        raise ValueError(
-            "a dictionary reads the stream after a block of a decoder; this model has "
-            f"{config.n_layer}"
-        )
-    if target == "mlp" and not config.mlp_size:
-        raise ValueError("the blocks of this model have no MLP whose output could be given back")
     most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model * len(taps)))
     found = [torch.empty(most, config.d_model) for _ in taps]
     count = 0
