@@ -69,6 +69,7 @@ def dictionary(
             folder, as SAELens does.
     """
     from gptviz.language_model import fits
+    from gptviz.runs.fits import find
 
     given = [each is not None for each in (block, read, resume)]
     if sum(given) != 1 or (lm is None) != (resume is not None):
@@ -96,7 +97,7 @@ def dictionary(
         )
         opened: LoadedModel = lm
     else:
-        folder = fits.find(str(resume))
+        folder = find(str(resume))
         opened = fits.model_of(folder, options.device)
     kept, status = _watch(folder, opened)
     about = {"run": folder.name, "state": status.state}
