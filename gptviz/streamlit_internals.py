@@ -22,6 +22,7 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState, in_cached_function
 
+from .machine.job import jobs_going_on
 from .machine.location import APP
 from .settings import address_values
 
@@ -308,8 +309,8 @@ class PageRun:
 
 
 def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
-    """Run the page called `name` (of `location.page_names()`) once, at the address `query`, without
-    a server and a browser.
+    """Run the page called `name` (of `location.page_names()`) at the address `query`, without a
+    server and a browser, until nothing that it has begun to compute goes on.
 
     A RuntimeError if it takes longer than `patience` seconds. This is the only place where gptviz
     stands on `streamlit.testing`.
@@ -325,6 +326,12 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
         at.query_params[key] = value
     at.session_state[READ_AS_A_WHOLE] = True
     at.run()
+    # what is computed beside the page is shown by its next run
+    until = monotonic() + patience
+    while (going := jobs_going_on()) and monotonic() < until:
+        for job in going:
+            job.wait(until - monotonic())
+        at.run()
     failed = [exception.message for exception in at.exception]
     if failed:
         rejected = {}

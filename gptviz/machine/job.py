@@ -325,6 +325,12 @@ def find_job(key: Hashable) -> Job[Any] | None:
     return job
 
 
+def jobs_going_on() -> list[Job[Any]]:
+    """The computations with a key that wait or go on."""
+    with _lock:
+        return [job for job in _begun.values() if job.is_active]
+
+
 def forget(key: Hashable) -> None:
     """Drop a computation that has ended, with its results: the next one of this key begins
     again.

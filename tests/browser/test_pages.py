@@ -169,7 +169,7 @@ def test_a_page_opens_in_its_frame_its_picture_high_on_the_page_its_words_apart_
     if (bar_of_model := page.locator(".st-key-about-the-model")).count():
         bar = box_of(bar_of_model)
         title = box_of(page.get_by_role("heading", level=1))
-        assert bar["y"] + bar["height"] - title["y"] <= 128
+        assert bar["y"] + bar["height"] - title["y"] <= 110
     if has_charts:
         assert page.evaluate(FAULTS) == []
     page.set_viewport_size(PHONE)
@@ -228,7 +228,8 @@ def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(standing: Vi
         assert 0 <= place["y"] < line
     # Nothing lies over it.
     assert page.evaluate(
-        "document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null"
+        "y => document.elementFromPoint(640, y).closest('.st-key-one-line-subject') !== null",
+        box_of(model)["y"] + box_of(model)["height"] / 2,
     )
 
 

@@ -233,3 +233,13 @@ def test_what_no_page_can_show_is_refused_by_name() -> None:
     for said, shown in refused.items():
         with pytest.raises(ValueError, match=said):
             shown()
+
+
+def test_what_a_page_computes_beside_its_run_is_in_its_file() -> None:
+    page = read_page("circuit", {"model": "quotes", "view": "Weights of a task"})
+    assert page.pieces_of(Figure)
+    assert [
+        one
+        for one in page.pieces_of(MarkdownText)
+        if "answer the questions about quotes" in one.body
+    ]

@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gptviz.labelled_array import Axis, LabelledArray, number_axis
 from gptviz.model import IDENTITY, Config, Transformer
@@ -179,14 +180,19 @@ def spread(square: LabelledArray) -> float:
 
 def nearness(square: LabelledArray) -> tuple[float, float]:
     """The mean of `square` [T, T] over neighbouring places, and over places half the length apart;
-    NaN for fewer than 3.
+    NaN for fewer than 3, and where all such values are.
     """
     values = square.values.astype(np.float64)
     if len(values) < 3:
         return math.nan, math.nan
-    return float(np.nanmean(np.diagonal(values, 1))), float(
-        np.nanmean(np.diagonal(values, len(values) // 2))
-    )
+    near, far = (np.diagonal(values, offset) for offset in (1, len(values) // 2))
+    return _mean_known(near), _mean_known(far)
+
+
+def _mean_known(values: NDArray[np.float64]) -> float:
+    """The mean of the values that are not NaN; NaN if all are."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else math.nan
 
 
 def head_reach(bias: LabelledArray) -> tuple[int | None, ...]:

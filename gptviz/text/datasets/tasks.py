@@ -21,7 +21,7 @@ from gptviz.text.tokenizers.base import Ids, Tokenizer
 from gptviz.text.tokenizers.characters import CharTokenizer
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 
-from .base import HELD_OUT, Examples, Task, all_counted, validation_rng
+from .base import HELD_OUT, Choices, Examples, Task, all_counted, validation_rng
 from .jobs import Jobs
 from .quotes import Quotes
 from .sentences import Sentences
@@ -135,6 +135,17 @@ class Addition(Task):
             carried = (a[:, place] + b[:, place] + carried) // 10
             carry[:, self._problem_length + place] = carried
         return {"carry": carry}
+
+    def choices(self, part: str, count: int, *, held_out: bool = False) -> Choices:
+        """A digit of the sum, at any of its places; wrong is the digit that a wrong carry gives."""
+        rng = validation_rng(0) if held_out else np.random.default_rng(0)
+        ids = self._solve_problems(self._problems(count, rng, held_out=held_out)).ids
+        row = np.arange(count)
+        at = rng.integers(self._problem_length - 1, self.length - 1, size=count)
+        right = ids[row, at + 1]
+        zero = self.tokenizer.encode("0").ids[0]
+        step = np.where(self.token_labels(ids)["carry"][row, at] == 1, -1, 1)
+        return Choices(ids, at, right, zero + (right - zero + step) % 10)
 
     def as_people_write(self, text: str) -> str:
         """`123+456=9750` as "123 + 456 = 579", and the sum if that is another one; empty if it is

@@ -14,8 +14,8 @@ PAGE = Page(
     place=80,
     question="Which parts make this guess?",
     caption=(
-        "Boxes are parts of the model at a token, lines are what one adds to what the next "
-        "reads: from the tokens below to the logit, the score of the next token."
+        "Parts of the model, or its single weights, joined by lines: from the tokens of the text "
+        "to the logit, the score of the next token."
     ),
     sentence="The parts that one guess owes most to, as a graph from its tokens to the logit.",
     step="Parts work together: see which of them make one guess, and what each reads of the "

@@ -49,8 +49,8 @@ def offer() -> None:
             about = (
                 "Others trained it on texts of all kinds: it knows every word, and all pages take "
                 "it apart. It comes once, from "
-                "the Hugging Face hub, and stays on this machine; a file of a model opens on the "
-                "page Open a model."
+                "the Hugging Face hub, and stays on this machine. “Open a model” also opens files "
+                "that you have."
             )
             if is_clicked:
                 # Begin to fetch it; the page Open a model shows how far that is.

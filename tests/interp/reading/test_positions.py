@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -182,6 +183,12 @@ def test_how_alike_near_and_far_places_are_is_the_mean_of_a_diagonal() -> None:
     near, far = positions.nearness(LabelledArray(values, (axis, axis), "cosine"))
     assert near == pytest.approx(np.mean([values[i, i + 1] for i in range(6)]))
     assert far == pytest.approx(np.mean([values[i, i + 3] for i in range(4)]))
+    # a vector of zeros has no angle to any other
+    values[2:] = values[:, 2:] = np.nan
+    with warnings.catch_warnings(action="error"):
+        near, far = positions.nearness(LabelledArray(values, (axis, axis), "cosine"))
+    assert near == pytest.approx(values[0, 1])
+    assert math.isnan(far)
 
 
 def test_a_head_reaches_as_far_as_it_takes_less_than_1() -> None:

@@ -127,7 +127,7 @@ def say_headline(key: ModelKey, own: str, block: int, stack: str, most: int | No
         )
         return
     near, far = positions.nearness(ask_map(key, own, block, stack, most).value)
-    if math.isnan(near):
+    if math.isnan(near + far):
         st.markdown(f"{kind}.")
         return
     if POSITIONS[own].acts_on != "scores":
@@ -202,10 +202,12 @@ def panel(
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
         # Whether only the distance counts, and how alike near and far places are.
         near, far = positions.nearness(square)
-        if not math.isnan(near):
-            alike = f" Neighbours: {format_fixed(near)} on average; half the length apart: {format_fixed(far)}."
-        else:
-            alike = ""
+        alike = ""
+        if not math.isnan(near + far):
+            alike = (
+                f" Neighbours: {format_fixed(near)} on average; half the length apart: "
+                f"{format_fixed(far)}."
+            )
         varies = (
             f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance "
             f"counts.{alike}"

@@ -205,7 +205,7 @@ def live(name: str) -> None:
         if fell := most_of_its_fall(curve_of(run.folder)):
             learner = escape_markdown(run.name)
             say_answer(
-                f"Step by step: the right answer surprises {learner} less than at first.", fell
+                f"As it trains, the model {learner} is less surprised by the right answer.", fell
             )
         # The progress bar of the run with its buttons, and the error if there was one.
         with st.container(horizontal=True, vertical_alignment="center"):
