@@ -169,9 +169,7 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
             strength = certainty * min(1.0, (part.value - usual) / attribution.logit)
         else:
             strength = 0.0
-        sentence = (
-            f"{_capital_first(part.title)} adds {format_signed(part.value)} to {whole}."
-        )
+        sentence = f"{_capital_first(part.title)} adds {format_signed(part.value)} to {whole}."
         yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
 
 
