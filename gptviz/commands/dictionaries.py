@@ -118,7 +118,8 @@ def _watch(folder: Path, lm: LoadedModel) -> tuple[Kept | None, Status]:
     from gptviz.runs.status import read_status
 
     def show(text: str) -> None:
-        print(f"gptviz: {text}", file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            print(f"gptviz: {text}", file=sys.stderr, flush=True)
 
     keep_memory()
     show(fits.said_before(folder, lm))

@@ -189,7 +189,14 @@ def _show_curves(found: list[WatchedFit]) -> None:
         return
     drawn = [replace(losses_of(fit.folder), quantity="share missed") for fit in some]
     going = [fit.planned or 0 for fit in some if fit.is_active]
-    figure = curves.losses(drawn, theme(), height=HEIGHT, until=max(going, default=None))
+    figure = curves.losses(
+        drawn,
+        theme(),
+        height=HEIGHT,
+        until=max(going, default=None),
+        log_steps=True,
+        log_loss=True,
+    )
     names = ", ".join(fit.name for fit in some)
     show_figure(
         figure, key="fits", alt=f"The share that the features miss over the steps: {names}."
