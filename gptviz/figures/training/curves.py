@@ -110,7 +110,8 @@ def losses(
         if training and curve.training is not None:
             # beside other runs the thin line is known by its colour
             is_alone = len(curves) == 1
-            _add_training(figure, curve, shade, index, log_steps, named=is_alone)
+            named = is_alone or not len(curve.validation)
+            _add_training(figure, curve, shade, index, log_steps, named=named)
             name = f"{name}, {HELD_OUT}" if is_alone else name
         _add_validation(figure, curve, name, shade, index, log_steps)
     for level in _levels(curves):

@@ -106,7 +106,8 @@ def read_and_given(
     found = [torch.empty(most, config.d_model) for _ in taps]
     count = 0
     for some in rows:
-        trace = run(model, some.reading.ids, taps, logits_at=slice(-1, None))
+        with progress.part(count, most, some.reading.ids.numel(), step="token"):
+            trace = run(model, some.reading.ids, taps, logits_at=slice(-1, None))
         counts = tokens_that_count(some)
         end = min(count + int(counts.sum()), most)
         for tap, kept in zip(taps, found, strict=True):

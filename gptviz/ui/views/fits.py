@@ -171,7 +171,9 @@ def show_fits(of: str | None = None, *, links: bool = True) -> None:
         if found:
             _show_curves(found)
             rows = pd.DataFrame([fit.row for fit in found])
-            show_table(rows, hide_index=True, alt="The fits of dictionaries side by side")
+            show_table(
+                rows, hide_index=True, placeholder="", alt="The fits of dictionaries side by side"
+            )
             st.caption(LEGEND)
         made = next((fit for fit in found if fit.dictionary), None)
         if links and made is not None:
