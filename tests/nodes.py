@@ -45,7 +45,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 21_500,
     "gptviz/ui/views": 28_000,
     "gptviz/ui/widgets": 8_700,
-    "tests": 676_300,
+    "tests": 676_500,
     SCRIPTS: 19_300,
 }
 
