@@ -28,6 +28,7 @@ from gptviz.ui.shell.subject.unit_titles import name_with
 from gptviz.ui.views import edits, held_out, one_unit
 from gptviz.ui.views.dictionary_quality import ask_quality, show_beside, show_quality
 from gptviz.ui.views.files import read_in
+from gptviz.ui.views.fits import fit_button, show_fits, watched_fits
 from gptviz.ui.views.notes import show_notes
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.texts import text_to_fit
@@ -38,11 +39,11 @@ from gptviz.ui.widgets import (
     controls,
     escape_markdown,
     in_quotes,
-    jobs,
     say_answer,
     show_figure,
     theme,
 )
+from gptviz.ui.widgets.details import folded_part
 
 TOKEN = "token"
 PROMPT = "prompt"
@@ -111,6 +112,11 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         with st.expander("All dictionaries of this model, side by side"):
             key = subject.key.unedited
             show_beside(key, held_out.text_to_fit(key))
+    if watched_fits(subject.key.name)[0] and (
+        fold := folded_part("The fits of this model, with their curves", key="fits of this model")
+    ):
+        with fold:
+            show_fits(subject.key.name, links=False)
     with st.expander("Another dictionary"):
         _read_folder(subject)
     code = asked.code(
@@ -254,19 +260,15 @@ def _fit(subject: Subject) -> None:
         for steps in STEPS
     }
     steps = next((one for one in STEPS if work[one] <= LONG), STEPS[-1])
-    asked = ask(
-        subject.key,
-        dictionaries.fit_dictionary,
-        "Fitting a dictionary",
+    fit_button(
+        subject.key.unedited,
         block=block,
+        size=None,
         steps=steps,
         text=text,
         target=TARGETS[target],
     )
-    job, say_how_far = jobs.on_demand(asked, asked.title, asked.compute, begins=False)
-    say_how_far("Fit a dictionary", "Begin again", "dictionary")
-    if job is None:
-        asked.say_how_long(work[steps])
+    show_fits(subject.key.name, links=False)
     _read_folder(subject)
 
 
