@@ -75,6 +75,8 @@ FEW_HEADS = 6
 BEFORE = 4
 # A token that takes no more than this share of a head's attention is hardly read.
 HARDLY = 0.1
+# Shares that differ by no more than this are about as large.
+NEARLY = 0.02
 # At most this many blocks are multiplied with each other before the reader asks for it.
 FEW_BLOCKS = 12
 # The state in which heads are ordered by what answers lose without them.
@@ -419,8 +421,8 @@ def one_head(
 
 
 def strongest_cell(square: LabelledArray, *, crosses: bool) -> tuple[int, int]:
-    """Where a pattern [query, key] has its largest share. The first token, where heads rest, and
-    the token that reads count only where nothing else is read.
+    """Where a pattern [query, key] has its largest share, or nearly so, the last such place. The
+    first token, where heads rest, and the token that reads count only where nothing else is read.
     """
     values = np.nan_to_num(square.values.astype(np.float64))
     others = values.copy()
@@ -428,8 +430,9 @@ def strongest_cell(square: LabelledArray, *, crosses: bool) -> tuple[int, int]:
         others[:, 0] = 0.0
         np.fill_diagonal(others, 0.0)
     largest = values if others.max() <= HARDLY else others
-    query, key = np.unravel_index(int(largest.argmax()), values.shape)
-    return int(query), int(key)
+    of_query = largest.max(1)
+    query = int(np.flatnonzero(of_query >= of_query.max() - NEARLY)[-1])
+    return query, int(largest[query].argmax())
 
 
 def show_example(subject: Subject, square: LabelledArray, head: Unit, title: str) -> None:
