@@ -242,7 +242,7 @@ def test_a_path_is_named_where_the_graph_explains_enough_else_the_part_that_attr
         return
     asked = {"token": found.token, "position": found.position, "against": found.against}
     lm = gptviz.load(model)
-    added = lm.attribute(lm.decode(list(found.ids)), **asked).values
+    added = lm.attribute(lm.tokenizer.decode(list(found.ids)), **asked).values
     best = max((name for name in added if not name.endswith("bias")), key=added.__getitem__)
     assert said.startswith("**No short path makes this guess: many parts share it. ")
     assert {shown(at)["nodes"][edge["from"]]["name"].split("@")[0] for edge in main} <= {best}

@@ -64,8 +64,8 @@ MORE_BOXES = 24
 LITTLE_EXPLAINED = 0.3
 # What of the address asks for the same logit on the page Attribution.
 SAME_LOGIT = ("position", OF, MINUS)
-# How wide the position, the token and what is folded are, in pixels where that is fixed.
-WIDTHS = (100, "stretch", "content")
+# How wide the control for the position is, in pixels.
+POSITION = 100
 FEWEST = 4
 SHARES = (0.3, 0.95)
 # Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of
@@ -115,7 +115,9 @@ def choose(
     """
     # in one line on a phone too, so that the sentence and the graph begin high
     row = rest.container(horizontal=True, vertical_alignment="top")
-    place, of, more = (row.container(width=width) for width in WIDTHS)
+    place = row.container(width=POSITION)
+    of = row.container()
+    more = row.container(width="content")
     with place:
         at = position(len(subject.seen) - 1)
     with text:
