@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit import heat, lines
@@ -215,7 +216,7 @@ def panel(
             counts = "constant along every diagonal: only the distance counts"
         else:
             counts = "not constant along a diagonal: not only the distance counts"
-        if alone and not (square.values < 0).any():
+        if alone and not (np.asarray(square.values) < 0).any():
             shades = "The darker, the more alike"
         else:
             shades = "Blue: alike, orange: opposed"
