@@ -142,7 +142,7 @@ TOP = """(what) => {
 CHART = "[data-testid=stPlotlyChart]"
 # Pages without a picture begin with links. The picture of Runs
 # is the chart beside its table.
-UNPICTURED: dict[str, Literal["link"]] = {"lessons": "link", "open_model": "link"}
+UNPICTURED: dict[str, Literal["link", "textbox"]] = {"lessons": "link", "open_model": "textbox"}
 
 
 def check_text_is_text(page: Page) -> None:
