@@ -45,7 +45,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 21_500,
     "gptviz/ui/views": 25_500,
     "gptviz/ui/widgets": 8_700,
-    "tests": 676_500,
+    "tests": 677_000,
     SCRIPTS: 19_300,
 }
 
