@@ -148,7 +148,7 @@ def _on_the_text(sides: Sides) -> None:
     """What the matrices are kept in, where that differs, and how far the guesses of the text on
     screen move.
     """
-    kept = [precision.describe_types(one.lm.model) for one in (sides.a, sides.b)]
+    kept = [escape_markdown(precision.describe_types(one.lm.model)) for one in (sides.a, sides.b)]
     if kept[0] != kept[1]:
         st.caption(f"In memory A is {kept[0]}; B is {kept[1]}.")
     if sides.a.seen == sides.b.seen:

@@ -77,8 +77,8 @@ def show(subject: Subject) -> PageResult:
         say_answer(
             f"This model takes {in_bytes(now)} of memory; with 32 bits for each number it would "
             f"take {in_bytes(whole)}.",
-            f"Its weights are {precision.describe_types(model)}. Choose a number of bits to see "
-            "what fewer would change.",
+            f"Its weights are {escape_markdown(precision.describe_types(model))}. Choose a number "
+            "of bits to see what fewer would change.",
         )
         _memory_shown({"32 bits for each number": whole, "as it is here": now})
         return NOTHING

@@ -144,9 +144,8 @@ def say_rounding(subject: Subject, position: int) -> None:
         return
     divergence, logit = moved
     st.caption(
-        f"Weights: {describe_types(lm.model)}. With exact products of the same weights this guess "
-        "would "
-        f"differ by {brief(divergence)} nats "
+        f"Weights: {escape_markdown(describe_types(lm.model))}. With exact products of the same "
+        f"weights this guess would differ by {brief(divergence)} nats "
         f"(Kullback–Leibler divergence: 0 is no difference), and a logit by {brief(logit)} at most."
     )
 

@@ -127,7 +127,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
             else "There is not enough memory for this model."
         )
         st.stop()
-    folded.caption(f"Its weights are in memory as {describe_types(lm.model)}.")
+    folded.caption(f"Its weights are in memory as {escape_markdown(describe_types(lm.model))}.")
     if lm.kind.name not in frame.current_page().kinds:
         explain_wrong_kind(name, lm.kind)
         st.stop()
