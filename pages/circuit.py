@@ -39,10 +39,10 @@ if doubt is not None:  # in words beside the share, and here, where it takes no 
 choices = saved.choices(subject, chosen)
 graph.result(subject, chosen, circuit)
 graph.graph(subject, chosen, asked, choices)
+graph.say_share(subject, chosen, circuit)
 graph.say_random(circuit, result)
 if doubt is not None:
     st.warning(doubt, icon=":material/rule:")
-graph.lead_to_patching(circuit)
 st.caption(graph.describe_graph(chosen, circuit))
 graph.result_of(subject, chosen, circuit, result)
 graph.show_node(subject, chosen, circuit)

@@ -18,14 +18,18 @@ if asked is None or not left_out.is_finite(subject, asked.value):
     st.stop()
 use = asked.value
 labels = left_out.labels_of(subject, asked.value)
-say_answer(use.by_window.sentence)
+guess = subject.lm.tokenizer.label(use.ids[-1])
+say_answer(*left_out.answer(use.by_window, guess))
 left, right = st.columns(2, gap="medium")
 with left:
-    left_out.how_many(use.by_window)
+    left_out.how_many(use.by_window, guess)
 with right:
+    left_out.which_tokens(subject, use, labels)
+left, right = st.columns(2, gap="medium")
+with left:
     left_out.show_losses(labels, use.loss)
-left_out.which_tokens(subject, use, labels)
-left_out.over_data(subject)
+with right:
+    left_out.over_data(subject)
 
 offers = left_out.tries(subject, dict(asked.settings).get("how", "replaced"))
 close(PAGE, offers, lambda: use.left_out.labelled(labels), code=left_out.code(subject, asked))

@@ -70,7 +70,7 @@ def _models(
 
 def of_context(lm: LanguageModel) -> dict[str, Any]:
     used = lm.context_use("a cab", "removed")
-    windows = {"windows": [1, 2, 4, 5], "loss_by_window": used.by_window.mean}
+    windows = {"windows": [1, 2, 3, 4, 5], "loss_by_window": used.by_window.mean}
     return {"loss": used.loss, "left_out": [0, 1, 2, 3, 4], "rise": used.left_out.rise, **windows}
 
 

@@ -225,6 +225,33 @@ def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() 
     assert sent_edges(shown(at)) == edges_of(found)
 
 
+@pytest.mark.parametrize("model", ["sentences", "addition", "shakespeare", "quotes", "induction"])
+def test_a_path_is_named_where_the_graph_explains_enough_else_the_part_that_attribution_names(
+    model: str,
+) -> None:
+    at = opened("pages/circuit.py", model=model)
+    found = ran(shown(at)["code"])["result"]
+    begins = ("**The strongest path", "**No short path")
+    (said,) = (one.value for one in at.markdown if one.value.startswith(begins))
+    main = [edge for edge in shown(at)["edges"] if edge["main"]]
+    links = {link.proto.label for link in at.main.get("page_link")}
+    if found.share >= page_code.LITTLE_EXPLAINED:
+        assert said.startswith("**The strongest path to this guess: ")
+        assert said.count("→") == len(found.main_path) - 1 == len(main)
+        assert f"Its last line adds {format_signed(found.main_edges[-1].value)} to " in said
+        return
+    asked = {"token": found.token, "position": found.position, "against": found.against}
+    lm = gptviz.load(model)
+    added = lm.attribute(lm.tokenizer.decode(list(found.ids)), **asked).values
+    best = max((name for name in added if not name.endswith("bias")), key=added.__getitem__)
+    assert said.startswith("**No short path makes this guess: many parts share it. ")
+    assert {shown(at)["nodes"][edge["from"]]["name"].split("@")[0] for edge in main} <= {best}
+    page = opened("pages/attribution.py", model=model)
+    title = next(one.value for one in page.markdown if "speaks most for" in one.value)
+    assert f"{title.split(' speaks most')[0].strip('*')} adds most." in said
+    assert {"Attribution", "Patching"} <= links
+
+
 SAVED = {
     "model": "tiny",
     "step": None,

@@ -4,10 +4,14 @@ and suggests is true of it.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+import torch
 
 import gptviz
+from gptviz.figures.kit.format import percent
 from gptviz.interp.explaining import context_use as interp
 from gptviz.settings.fields import info_of
 from gptviz.settings.kinds import HowLeftOut
@@ -51,6 +55,7 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
     )
     assert f"{largest} at position {place}." in says(at)
     assert use.by_window.sentence in says(at)
+    assert context.answer(use.by_window, labels[-1])[0] in says(at)
     assert f"Reading only the last token the mean loss is {mean[0]:.2f} nats" in says(at)
     early = losses[1:7].mean()
     late = losses[7:].mean()
@@ -58,6 +63,27 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
         f"In the first half of the text the mean loss is {early:.2f} nats, in the second "
         f"{late:.2f}." in says(at)
     )
+
+
+@pytest.mark.parametrize("model", ["sentences", "shakespeare", "writer", "induction", "addition"])
+def test_the_sentence_says_what_the_guess_gets_from_fewer_tokens_than_it_needs(model: str) -> None:
+    query = {"prompt": TEXT} if model == "writer" else {}
+    at = opened(PAGE, model=model, **query)
+    use = ran(at.code[0].value)["result"]
+    lm = gptviz.load(model)
+    kept = len(use.ids) - 1 - use.by_window.windows[-1]
+    (said,) = (one.value for one in at.markdown if "The guess" in one.value or "alone" in one.value)
+
+    def chance(number: int) -> str:
+        ids = [*use.ids[:kept], *use.ids[:-1][kept:][-number:]]
+        logits = lm.model(torch.tensor([ids]))[0, -1].float().detach()
+        return percent(float(logits.softmax(-1)[use.ids[-1]]))
+
+    said = said.split("**")[1].replace("\\", "")
+    numbers = [int(one) for one in re.findall(r"(?:the last|with only) (\d+)", said)]
+    few = numbers[-1] if "needs" in said else 1
+    assert f"{chance(few)} instead of {chance(10**6)}." in said
+    assert "The largest rise of loss" in says(at)
 
 
 def test_of_a_long_text_the_end_is_measured_and_that_is_said(

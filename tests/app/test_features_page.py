@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +45,17 @@ def test_a_feature_is_shown_with_what_makes_it_active_and_what_writes_it(fitted:
     assert features(at) == activity.ranked("effect")
     first = features(at)[0]
     often = percent(float(activity.active[first]))
-    assert (
-        f": that is where its feature {first} is most active.** The feature is active at {often}"
-        in says(at)
-    )
+    assert f"(feature {first})" in says(at)
+    assert f"feature {first} is active at {often} of the tokens." in says(at)
+    words = at.dataframe[0].value["Most at"].tolist()
+    for feature, word in zip(features(at), words, strict=True):
+        row, place = activity.places(feature)[0]
+        strongest = lm.tokenizer.label(int(activity.rows[row][place]))
+        assert word == (strongest if activity.largest[feature] > 0 else "")
+    (said,) = (one.value for one in at.markdown if one.value.startswith("**It notices"))
+    beside = [f"“{word}” ({one})" for one, word in zip(features(at), words, strict=True)]
+    said = said.replace("\\", "")
+    assert sum(one in said for one in beside[1:]) == min(2, len({*words} - {words[0], ""}))
     name = f"dictionary.{fitted}.feature.{first}"
     for key, expected in (
         ("written_by", lm.written_by("a cab", name).values),
@@ -95,8 +103,12 @@ def test_a_dictionary_is_measured_when_that_is_asked_for(monkeypatch: pytest.Mon
 def test_a_model_without_a_dictionary_offers_to_fit_one(tiny_model: TinyModel) -> None:
     tiny_model("mine")
     at = page(model="mine")
-    assert "it has no dictionary of features" in says(at)
-    assert "Fit a dictionary" in [button.label for button in at.button]
+    (said,) = (one.value for one in at.markdown if "no list of patterns yet" in one.value)
+    assert re.search(r"Make one here \(about .+\), or look at the patterns of sentences\.", said)
+    assert "Make the list" in [button.label for button in at.button]
+    (link,) = (one for one in at.main.get("page_link") if "Patterns of" in one.proto.label)
+    assert "model=sentences" in link.proto.query_string
+    assert gptviz.load("sentences").dictionaries()
 
 
 def test_a_folder_of_saelens_opens_from_the_page_and_one_that_is_none_is_refused(

@@ -99,7 +99,7 @@ def test_of_a_small_model_every_heatmap_is_exact_at_once_and_no_preview_is_compu
     assert not [button for button in at.button if button.label == maps.COMPUTE]
     assert "positions 0 to 3" in says(at)
     for tools in headings(at):
-        assert f"Corrupted prompt: “{OTHER}”" in tools["settings"]
+        assert f"Second text: “{OTHER}”" in tools["settings"]
     assert len(headings(at)) == 8
 
 
@@ -138,6 +138,40 @@ def test_where_the_answer_is_on_its_way_is_said_as_the_map_of_the_stream_shows(m
             named = re.search(rf"“{re.escape(token)}” before block {block}\b", said)
             assert bool(named) == (place != before)
             before = place
+
+
+@pytest.mark.usefixtures("lm")
+@pytest.mark.parametrize("model", ["mine", "sentences", "shakespeare", "addition", "induction"])
+def test_the_sentence_names_the_attention_that_moves_the_answer_else_the_part_that_restores_most(
+    model: str,
+) -> None:
+    at = page() if model == "mine" else opened(PAGE, model=model)
+    both = [at.text_area(key=key).value for key in ("prompt", CORRUPTED)]
+    lm = gptviz.load(model)
+    (said,) = (one.value for one in at.markdown if "piece of the first text" in one.value)
+    stream = lm.patch(*both).shares
+    where = stream.argmax(1).tolist()
+    moves = [block for block in range(len(where) - 1) if where[block] != where[block + 1]]
+    has = maps.shown_quantities(lm.model.config, maps.BY_POSITION[1:])
+    outputs = {one.name: lm.patch(*both, what=one.name).shares for one in has}
+    if moves and (stream.max(1) >= maps.CARRIES).all():
+        share = outputs["attention.out"][moves[-1], where[-1]]
+        assert f"the attention of block {moves[-1]} brings it to" in said
+        assert said.startswith("**Up to" if len(moves) == 1 else "**Before")
+    else:
+        pair = lm.pair(*both)
+        differ = [
+            i
+            for i, ids in enumerate(zip(pair.clean, pair.corrupted, strict=True))
+            if len(set(ids)) > 1
+        ]
+        for one in outputs.values():
+            one[0, differ] = -np.inf
+        share = max(one.max() for one in outputs.values())
+        assert ("No single part carries" in said) == (share < maps.CARRIES)
+    assert ("only in part" in said) == (share < maps.CARRIES)
+    if "by the preview" not in said:
+        assert f"({maps.percents(float(share))})" in said
 
 
 @pytest.mark.usefixtures("large")
@@ -292,7 +326,7 @@ def test_the_computation_goes_on_over_a_reload_and_is_stopped_with_what_is_ready
 
 def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.LanguageModel) -> None:
     at = page(corrupted="bad")
-    assert "The prompt has 7 tokens and the corrupted prompt 3" in at.error[0].value
+    assert "The prompt has 7 tokens and the second text 3" in at.error[0].value
     assert "4 tokens longer" in at.error[0].value
     assert not heat_maps(at)
     at.button(key="suggest corrupted").click().run()
@@ -314,7 +348,7 @@ def test_for_a_model_from_elsewhere_a_word_of_its_kind_is_put_in_or_the_page_say
     assert heat_maps(at)
     at = opened(PAGE, model="mine", prompt="what is")
     assert at.text_area(key=CORRUPTED).value == ""
-    assert "Type a corrupted prompt above" in at.info[0].value
+    assert "Type a second text above" in at.info[0].value
     assert not at.error
     assert not heat_maps(at)
     assert "suggest corrupted" not in [button.key for button in at.button]
@@ -336,15 +370,6 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
     )
     assert f"head 2 of block 1 brings {maps.percents(float(share))} of the answer" in told
     assert heat_maps(at)["Output (z)"]["layout"]["shapes"][0]["x0"] == 1.5
-    best = max(
-        lm.patch(CLEAN, OTHER, what=what).shares.max() for what in ("attention.out", "mlp.out")
-    )
-    (result,) = (
-        text.value.replace("\\", "") for text in at.markdown if "carries the answer" in text.value
-    )
-    assert f"brings {maps.percents(float(best))} of the answer" in result, (
-        "the sublayer that restores most"
-    )
     at.button(key="close cell").click().run()
     assert "cell" not in at.query_params
     for strange in ("attention.z/9/0", "attention.z/1", "²/²/²"):
@@ -379,7 +404,7 @@ def test_tokens_are_never_markup(tiny_model: TinyModel) -> None:
     tiny_model("mine", text="<b>&*[]()")
     at = page(prompt="<b>&*[", corrupted="<b>&*]")
     (strips,) = (html.proto.body for html in at.get("html") if 'class="both"' in html.proto.body)
-    assert "<bdi>&lt;</bdi>" in strips
+    assert '<bdi style="min-width: 1ch">&lt;</bdi>' in strips
     assert "<b>" not in re.sub(r"</?(bdi|span|div|style)[^>]*>", "", strips)
 
 

@@ -134,19 +134,23 @@ def test_lines_stand_back_until_a_box_is_chosen_whose_ways_are_then_in_front_als
     assert in_front(again) == chosen
 
 
-def test_the_legend_says_what_the_number_of_a_box_is_a_part_of(
+def test_the_lines_of_the_path_have_their_numbers_and_the_legend_says_what_these_are_parts_of(
     mounted: Mount, found: Circuit
 ) -> None:
-    view = mounted("circuit_graph", packed(replace(found, against=4)))
-    given = found.given[next(one for one in found.nodes if one.name == PREVIOUS)]
-    only = re.compile(rf"^head 1\+{given:#.3g}[VKQ]*$")
-    expect(node(view, found, PREVIOUS)).to_have_text(only)
-    expect(view.page.locator(".legend")).to_contain_text(
-        f"how much of t7 − t4 ({found.total:#.3g}) passes through it"
-    )
-    narrow = mounted("circuit_graph", packed(replace(found, against=4)), width=390)
-    expect(node(narrow, found, PREVIOUS)).to_have_text(only)
-    expect(narrow.page.locator(".legend")).to_contain_text("how much of t7 − t4")
+    only = re.compile(r"^head 1[VKQ]*$")
+    numbers = sorted(f"{edge.value:+#.3g}" for edge in found.main_edges)
+    for width in (1_000, 390):
+        view = mounted("circuit_graph", packed(replace(found, against=4)), width=width)
+        expect(node(view, found, PREVIOUS)).to_have_text(only)
+        assert sorted(view.page.locator(".on-line").all_text_contents()) == numbers
+        expect(view.page.locator(".legend")).to_contain_text(
+            f"how much of t7 − t4 ({found.total:#.3g}) comes along it"
+        )
+        main = {end for edge in found.main_edges for end in (edge.source, edge.target)}
+        expect(view.page.locator(".node.main")).to_have_count(len(main))
+    none = mounted("circuit_graph", packed(found, main=()))
+    expect(none.page.locator(".on-line, .edge.main, .node.main")).to_have_count(0)
+    expect(none.page.locator(".unit")).to_be_hidden()
 
 
 def test_pins_stay_in_front_and_in_the_address(mounted: Mount, found: Circuit) -> None:

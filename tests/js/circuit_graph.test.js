@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped, nameOf } from "../../gptviz/components/circuit_graph/groups.js";
-import { curve, LABELS, layout, NODE, neighbour, rowTitle, thickness } from "../../gptviz/components/circuit_graph/layout.js";
+import {
+  bend,
+  curve,
+  LABELS,
+  layout,
+  NODE,
+  neighbour,
+  placeOfNumber,
+  rowTitle,
+  thickness,
+} from "../../gptviz/components/circuit_graph/layout.js";
 
 /** @typedef {import("../../gptviz/components/circuit_graph/layout.js").Node} Node */
 
@@ -101,6 +111,32 @@ test("an edge runs from the top of its source to the way into its target that it
   assert.deepEqual(query.slice(0, 2), [placed.nodes[4].x + placed.nodes[4].width / 2, placed.nodes[4].y]);
   assert.ok(query[6] < key[6] && key[6] < value[6]);
   assert.equal(query[7], placed.nodes[1].y + NODE.height);
+});
+
+test("an edge runs through no box but its own two, and its number stands beside all boxes", () => {
+  const tower = Array.from({ length: 6 }, (_, i) => node({ part: "mlp", place: 7, row: 3 + 2 * i }));
+  const graph = [LOGIT, ...tower, node({ place: 2, row: 2 }), node({ place: 7, row: 2 })];
+  const placed = layout(graph, 500);
+  /** @param {number} x @param {number} y */
+  const boxesAt = (x, y) =>
+    placed.nodes.flatMap((one, i) => (x > one.x && x < one.x + one.width && y > one.y && y < one.y + NODE.height ? [i] : []));
+  for (const from of [1, 7, 8]) {
+    /** @type {import("../../gptviz/components/circuit_graph/layout.js").Edge} */
+    const one = { from, to: 0, kind: "logit", value: 1, share: 1, main: true };
+    const [a, b, c, d] = bend(placed, one);
+    for (let t = 0; t <= 1; t += 0.05) {
+      const [x, y] = /** @type {const} */ (["x", "y"]).map(
+        (k) => (1 - t) ** 3 * a[k] + 3 * (1 - t) ** 2 * t * b[k] + 3 * (1 - t) * t ** 2 * c[k] + t ** 3 * d[k],
+      );
+      assert.deepEqual(
+        boxesAt(x, y).filter((i) => i !== from && i !== 0),
+        [],
+        `from ${from} at ${t}`,
+      );
+    }
+    const { x, y } = placeOfNumber(placed, one, 5, 5);
+    assert.deepEqual(boxesAt(x, y), []);
+  }
 });
 
 test("an edge is as wide as what it adds, whatever its sign", () => {

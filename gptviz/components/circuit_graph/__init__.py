@@ -16,7 +16,7 @@ from typing import Any
 from gptviz.components.kit import pack, register
 from gptviz.components.kit.command import NO_COMMAND, ViewCommand
 from gptviz.components.kit.events import read_event
-from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Edge, Node
 from gptviz.interp.units.unit import Unit
 from gptviz.machine.bounded import parse_json
 from gptviz.settings.address_values import Values, at_places, declare_values, groups
@@ -45,6 +45,7 @@ def payload(
     titles: Mapping[Unit, tuple[str, str]] = MappingProxyType({}),
     choices: Mapping[str, Any] | None = None,
     command: ViewCommand = NO_COMMAND,
+    main: Collection[Edge] | None = None,
 ) -> bytes:
     """The bytes that the browser gets.
 
@@ -64,11 +65,13 @@ def payload(
         choices: what a file with the graph says of the model, the text and what was chosen, as JSON
             has it.
         command: the pins and groups (`pinned`, `groups`) that the view is asked to show.
+        main: the edges that stand out, each with its number; those of the main path unless given.
     """
     nodes = list(circuit.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     against = None if circuit.against is None else label(circuit.against)
-    main_edges = circuit.main_edges
+    if main is None:
+        main = circuit.main_edges
     if units is None:
         units = sorted({node.unit.name for node in nodes if node.unit is not None})
     header: dict[str, Any] = {
@@ -89,7 +92,7 @@ def payload(
                 "kind": edge.kind,
                 "value": edge.value,
                 "share": edge.share,
-                "main": edge in main_edges,
+                "main": edge in main,
             }
             for edge in circuit.edges
         ],

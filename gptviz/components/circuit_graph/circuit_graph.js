@@ -12,7 +12,7 @@ import { rem, USUAL } from "../kit/size.js";
 import { brief, percent, plural, shortened, spoken } from "../kit/text.js";
 import { View, view } from "../kit/view.js";
 import { grouped, nameOf } from "./groups.js";
-import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, thickness } from "./layout.js";
+import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, placeOfNumber, thickness } from "./layout.js";
 
 /** @typedef {import("./layout.js").Node} Node @typedef {import("./layout.js").Edge} Edge */
 /** @typedef {import("./groups.js").Shown} Shown @typedef {import("./groups.js").Group} Group */
@@ -29,6 +29,8 @@ const LETTER = 8.5;
 // The most characters of the name of a node (the logit's is made of tokens), and of a wide one.
 const LONGEST = 10,
   LONGEST_WIDE = 20;
+// About half of the number on a line, in pixels of a page of the usual size.
+const NUMBER = { dx: 22, dy: 9 };
 // Lines of a card.
 const MOST_LINES = 5;
 const WAYS = {
@@ -130,7 +132,7 @@ class Graph extends View {
         this.unit,
         entry("up", "adds"),
         entry("down", "takes away"),
-        make("span", "aligned entry", "width: how much; full colour: the main path"),
+        make("span", "aligned entry", "width: how much; full colour: what the sentence above names"),
       ],
       ...[entry("value", "V value, MLP, logit"), entry("key", "K key"), entry("query", "Q query"), this.wider],
     ];
@@ -310,7 +312,15 @@ class Graph extends View {
     stage.setAttribute("aria-label", `${data.title}: ${plural(nodes.length, "node")} and ${plural(edges.length, "edge")}`);
     const logit = nodes.find(({ part }) => part === "logit");
     const all = logit ? ` (${brief(logit.value)})` : "";
-    this.unit.textContent = `number in a box: how much of ${this.answer}${all} passes through it; the same passes through the boxes above it`;
+    this.unit.textContent = `number on a line: how much of ${this.answer}${all} comes along it`;
+    const named = edges.filter(({ main }) => main);
+    this.unit.hidden = !named.length;
+    const numbers = named.map((edge) => {
+      const { x, y } = placeOfNumber(this.layout, edge, NUMBER.dx, NUMBER.dy);
+      const number = make("span", "on-line", signed(edge.value), { "aria-hidden": "true" });
+      Object.assign(number.style, { left: rems(x), top: rems(y) });
+      return number;
+    });
     this.nodes = nodes.map((node, i) => this.nodeOf(node, i));
     const labels = rows.map(({ title, y, height: high }) => {
       const label = make("div", "aligned layer", title);
@@ -327,7 +337,7 @@ class Graph extends View {
       Object.assign(gap.style, { left: rems(left - GAP), width: rems(GAP), top: rems(bottom + 6) });
       return [gap, box];
     });
-    stage.replaceChildren(lines, ...tokens, ...this.nodes, ...labels);
+    stage.replaceChildren(lines, ...tokens, ...this.nodes, ...labels, ...numbers);
     this.frame.scrollLeft = this.frame.scrollWidth; // where the logit is
     this.sayWider();
     this.update();
@@ -351,7 +361,6 @@ class Graph extends View {
       group: node.title,
     }[node.part];
     const name = make("span", "cut name", shortened(words, isWide ? LONGEST_WIDE : LONGEST));
-    const gives = node.part === "logit" ? brief(node.value) : signed(node.value);
     // Where the lines of each kind come in.
     const into = this.graph.edges.filter((edge) => edge.to === i),
       out = this.graph.edges.filter((edge) => edge.from === i).length;
@@ -362,7 +371,12 @@ class Graph extends View {
     const edges = `${plural(into.length, "edge")} from below, ${out} upwards`;
     const label = `${node.title} at ${place}: ${this.givesInWords(node)}; ${edges}`;
     const look = { "data-index": i, tabindex: "-1", "aria-label": label, style: `--part: var(--${COLOURS[node.part]})` };
-    const box = make("button", `bare node ${node.part}`, [name, make("span", "cut tiny gives", gives), ...ports], look);
+    const all = node.part === "logit" ? [make("span", "cut tiny gives", brief(node.value))] : [];
+    const box = make("button", `bare node ${node.part}`, [name, ...all, ...ports], look);
+    box.classList.toggle(
+      "main",
+      this.graph.edges.some(({ main, from, to }) => main && [from, to].includes(i)),
+    );
     const { x, y, width } = this.layout.nodes[i];
     Object.assign(box.style, { left: rems(x), top: rems(y), width: rems(width), height: rems(NODE.height) });
     return box;

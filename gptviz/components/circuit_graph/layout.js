@@ -161,8 +161,22 @@ function columnsIn(room, places, most) {
   return { columns, across, sizes, width: end + sizes.around };
 }
 
-/** The curve of an edge, from the top of its source to the way into its target. @param {Layout} layout @param {Edge} edge */
-export function curve({ nodes }, { from, to, kind }) {
+// How far the two ends of a curve are turned aside, in widths of a node, until it runs through no other node and not
+// out of the drawing: least first.
+const SIDEWAYS = [-3, -2, -1, -0.5, 0, 0.5, 1, 2, 3];
+const TURNS = SIDEWAYS.flatMap((one) => SIDEWAYS.map((other) => [one, other]));
+TURNS.sort((one, other) => Math.hypot(...one) - Math.hypot(...other));
+// A curve is looked at in so many places.
+const PLACES = 24;
+
+/**
+ * The four points of the curve of an edge, from the top of its source to the way into its target.
+ *
+ * @param {Layout} layout
+ * @param {Edge} edge
+ * @returns {Point[]}
+ */
+export function bend({ nodes, width }, { from, to, kind }) {
   const source = nodes[from],
     target = nodes[to];
   const x1 = source.x + source.width / 2,
@@ -170,13 +184,54 @@ export function curve({ nodes }, { from, to, kind }) {
     x2 = target.x + target.width * PORTS[kind],
     y2 = target.y + NODE.height;
   // A group may read what stands above it: such an edge goes round.
-  const bend = Math.max(14, 0.45 * Math.abs(y1 - y2));
+  const high = Math.max(14, 0.45 * Math.abs(y1 - y2));
   // An edge that would run straight up through the nodes between goes around them.
   const passes = Math.abs(x1 - x2) < source.width && y1 - y2 > BETWEEN_ROWS.most + 4;
   const aside = passes ? (kind === "value" ? 1 : -1) * (0.5 * source.width + 0.09 * (y1 - y2)) : 0;
-  const round = (/** @type {number} */ number) => Math.round(10 * number) / 10;
-  const points = [x1, y1, x1 + aside, y1 - bend, x2 + aside, y2 + bend, x2, y2].map(round);
-  return `M${points[0]} ${points[1]}C${points[2]} ${points[3]} ${points[4]} ${points[5]} ${points[6]} ${points[7]}`;
+  const others = nodes.filter((_, i) => i !== from && i !== to);
+  /** @type {Point[]} */
+  let best = [];
+  let fewest = Infinity;
+  for (const [one, other] of TURNS) {
+    const points = [
+      { x: x1, y: y1 },
+      { x: x1 + aside + one * source.width, y: y1 - high },
+      { x: x2 + aside + other * source.width, y: y2 + high },
+      { x: x2, y: y2 },
+    ];
+    const on = Array.from({ length: PLACES }, (_, i) => along(points, (i + 0.5) / PLACES));
+    const isHidden = (/** @type {Point} */ point) => others.some((node) => isNear(node, point, 0, 0));
+    const hidden = on.filter((point) => point.x < 0 || point.x > width || isHidden(point)).length;
+    if (hidden < fewest) [best, fewest] = [points, hidden];
+    if (!hidden) break;
+  }
+  return best;
+}
+
+/** Whether a point is in a node, or as near to it as these pixels. @param {Point & { width: number }} node @param {Point} point @param {number} dx @param {number} dy */
+const isNear = (node, { x, y }, dx, dy) =>
+  x > node.x - dx && x < node.x + node.width + dx && y > node.y - dy && y < node.y + NODE.height + dy;
+
+/** The place on a curve after a share of the way. @param {Point[]} points @param {number} share */
+function along(points, share) {
+  const left = 1 - share;
+  const weights = [left ** 3, 3 * left ** 2 * share, 3 * left * share ** 2, share ** 3];
+  /** @param {"x" | "y"} key */
+  const at = (key) => points.reduce((sum, point, i) => sum + weights[i] * point[key], 0);
+  return { x: at("x"), y: at("y") };
+}
+
+/** Where the number of an edge stands: near its middle, where no node is within these pixels. @param {Layout} placed @param {Edge} edge @param {number} dx @param {number} dy */
+export function placeOfNumber(placed, edge, dx, dy) {
+  const points = bend(placed, edge);
+  const tried = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82].map((share) => along(points, share));
+  return tried.find((point) => !placed.nodes.some((node) => isNear(node, point, dx, dy))) ?? tried[0];
+}
+
+/** The curve of an edge, for SVG. @param {Layout} placed @param {Edge} edge */
+export function curve(placed, edge) {
+  const [start, ...rest] = bend(placed, edge).map(({ x, y }) => `${Math.round(10 * x) / 10} ${Math.round(10 * y) / 10}`);
+  return `M${start}C${rest.join(" ")}`;
 }
 
 /** How wide an edge is drawn, in pixels: in proportion to what it adds, relative to the largest. @param {number} value @param {number} largest */

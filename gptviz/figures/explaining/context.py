@@ -5,14 +5,17 @@ position.
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis, token_axis, token_names, token_room, two_axes
+from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.heat import heatmap, largest_size, scale
-from gptviz.figures.kit.theme import OUTPUT, Theme, blend, plain_label, themed_figure
+from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, blend, plain_label, themed_figure
 from gptviz.labelled_array import LabelledArray
 
 # The most tokens that have their names below their bars.
@@ -61,31 +64,47 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     )
 
 
-def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) -> go.Figure:
-    """The mean loss [tokens read], the windows on a logarithmic axis; the window that is `enough`
-    is pointed out.
+def by_window(
+    loss: LabelledArray, theme: Theme, *, height: int, enough: int, told: Sequence[int]
+) -> go.Figure:
+    """The loss [guess, tokens read] of the guess after the text and the mean over all guesses, the
+    windows on a logarithmic axis where they double. The window that is `enough` for the guess is pointed out, and at
+    the windows `told` stands its probability.
     """
-    (windows,) = loss.axes
+    guesses, windows = loss.axes
     x = [int(label) for label in windows.labels]
+    if x[-1] == len(x):  # every number
+        across: dict[str, Any] = {"nticks": 15}
+    else:
+        spaced = _spaced_windows(x)
+        across = {"type": "log", "tickvals": spaced, "ticktext": list(map(str, spaced))}
     figure = two_axes(
         theme,
-        axis(windows.name)
-        | {
-            "type": "log",
-            "tickvals": _spaced_windows(x),
-            "ticktext": [str(window) for window in _spaced_windows(x)],
-        },
-        axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
+        axis(windows.name) | across,
+        axis(f"surprise: {loss.unit}") | {"rangemode": "tozero", "tickformat": ".3~g"},
         height=height,
+        legend={"x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom", "orientation": "h"},
     )
-    figure.add_scatter(
-        x=x,
-        y=loss.values,
-        mode="lines+markers",
-        line={"color": OUTPUT, "width": 2},
-        marker={"size": 8},
-        hovertemplate="the last %{x} tokens<br><b>%{y:.3f} nats</b><extra></extra>",
-    )
+    figure.update_layout(showlegend=True, margin={"t": 32})
+    chances = [percent(math.exp(-nats)) for nats in loss.values[0]]
+    looks = ({"color": OUTPUT, "width": 3}, {"color": STREAM, "width": 1.5, "dash": "dash"})
+    texts = ([text if at in told else "" for at, text in zip(x, chances, strict=True)], None)
+    for label, values, line, text in zip(guesses.labels, loss.values, looks, texts, strict=True):
+        figure.add_scatter(
+            x=x,
+            y=values,
+            mode="lines+markers" if text is None else "lines+markers+text",
+            text=text,
+            textposition=["bottom left"] * (len(x) - 1) + ["middle right"],
+            textfont={"color": theme.text},
+            cliponaxis=False,
+            line=line,
+            marker={"size": 7},
+            name=plain_label(label),
+            customdata=chances if text is not None else [""] * len(x),
+            hovertemplate="the last %{x} tokens<br><b>%{y:.3f} nats</b> %{customdata}"
+            "<extra></extra>",
+        )
     figure.add_vline(enough, line={"color": theme.text, "width": 1.5, "dash": "dot"})
     return figure
 
@@ -123,7 +142,7 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     figure.add_bar(
         x=places,
         y=loss.values,
-        marker={"color": blend(OUTPUT, theme.background, 0.55)},
+        marker={"color": blend(OUTPUT, theme.background, 0.7)},
         customdata=[html.escape(label) for label in tokens.labels],
         hovertemplate="%{customdata} at position %{x}<br><b>%{y:.3f} nats</b><extra></extra>",
         name="this token",

@@ -110,6 +110,14 @@ class Attribution:
         return self.error < ADDS_UP  # false if it is NaN
 
     @property
+    def strongest(self) -> PartValue:
+        """The part that adds most, of all but the biases."""
+        return max(
+            (part for part in self.parts if not part.name.endswith("bias")),
+            key=lambda part: part.value,
+        )
+
+    @property
     def unit(self) -> str:
         """The quantity that is added up."""
         if self.against is None:

@@ -25,6 +25,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -45,6 +46,10 @@ TARGETS = 32
 # A window is enough from which the model loses at most this share of what the whole context gains
 # over a single token.
 NEARLY = 0.05
+# A window is enough for one guess which leaves it at least this share of its probability.
+MOSTLY = 0.9
+# In texts of up to so many tokens every window is measured.
+EVERY_WINDOW = 24
 # The most tokens of held-out data that `by_position` is asked of, fewer with large models.
 MOST_DATA = 8_192
 
@@ -72,32 +77,51 @@ class ByWindow:
         share is of the difference between one token and all.
         """
         mean = self.mean
-        allowed = mean[-1] + NEARLY * max(mean[0] - mean[-1], 0)
-        above = np.flatnonzero(mean > allowed)
-        return self.windows[int(above[-1]) + 1 if above.size else 0]
+        return self._first(mean <= mean[-1] + NEARLY * max(mean[0] - mean[-1], 0))
+
+    @property
+    def probability(self) -> Float64Array:
+        """[windows], that of the last token, which is the model's guess where `with_guess` made the
+        text.
+        """
+        probability: Float64Array = np.exp(-self.loss[:, -1])
+        return probability
+
+    @property
+    def enough_for_last(self) -> int:
+        """The smallest window from which on the last token has at least `MOSTLY` of the probability
+        that it has with the whole context.
+        """
+        return self._first(self.probability >= MOSTLY * self.probability[-1])
+
+    def _first(self, is_enough: NDArray[np.bool_]) -> int:
+        """The smallest window from which on all are enough."""
+        short = np.flatnonzero(~is_enough)
+        return self.windows[int(short[-1]) + 1 if short.size else 0]
 
     @property
     def sentence(self) -> str:
-        """How much of what stands before them the guesses need."""
+        """How much of what stands before them all the guesses need, on average."""
         mean = self.mean
         longest = self.windows[-1]
         if mean[0] <= mean[-1]:
-            return "More than one token does not help the model in this text."
+            return "On average over all its guesses here, more than one token does not help."
         if self.enough == longest:
             return (
-                f"The model uses all of this text: with only the last {self.windows[-2]} of "
-                f"{longest} tokens its guesses are clearly worse."
+                f"On average over all its guesses here, the last {self.windows[-2]} do not serve "
+                f"as well as all {longest}."
             )
         few = "token serves" if self.enough == 1 else f"{self.enough} tokens serve"
         return (
-            f"The last {few} the model nearly as well as all {longest}, on average over its "
-            "guesses."
+            f"On average over all its guesses here, the last {few} nearly as well as all {longest}."
         )
 
-    def labelled(self) -> LabelledArray:
-        """The mean loss by window."""
+    def labelled(self, guess: str) -> LabelledArray:
+        """The loss of the last token, called `guess`, and the mean over all, by window."""
+        lines = Axis("guess", (guess, "mean of all guesses"))
+        windows = Axis("tokens read", tuple(map(str, self.windows)))
         return LabelledArray(
-            self.mean, (Axis("tokens read", tuple(map(str, self.windows))),), "mean loss (nats)"
+            np.stack([self.loss[:, -1], self.mean]), (lines, windows), "loss (nats)"
         )
 
 
@@ -197,8 +221,12 @@ def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledAr
 
 
 def windows_for(length: int) -> tuple[int, ...]:
-    """1, 2, 4, … tokens, and all that can be read before a token of a text of `length` tokens."""
+    """1, 2, 4, … tokens, and all that can be read before a token of a text of `length` tokens; of a
+    short text every number of them.
+    """
     most = max(length - 1, 1)
+    if most <= EVERY_WINDOW:
+        return tuple(range(1, most + 1))
     return (*(2**power for power in range(most.bit_length()) if 2**power < most), most)
 
 

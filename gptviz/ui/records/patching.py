@@ -10,8 +10,8 @@ PAGE = Page(
     place=70,
     question="Which part carries the answer?",
     caption=(
-        "Put a piece of what the model computed for one prompt into its pass over another: how "
-        "much of the answer comes back?"
+        "Put a piece of what the model computed for the first text (the prompt) into its pass over "
+        "a second one: how much of the answer comes back?"
     ),
     sentence="Which piece of the model's computation carries an answer from one prompt to another.",
     step="Two prompts have two answers: find the piece of the computation that makes the "
@@ -24,8 +24,8 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "The **Corrupted prompt**, which differs in a token or two, and the two answers: **Right "
-        "answer**, **Wrong answer**.",
+        "The **Second text**, which differs from the prompt in a token or two, and the two answers: "
+        "**Right answer**, **Wrong answer**.",
         "Each cell of the pictures is one piece, put from the first text into the second: how "
         "much of the answer comes back?",
         DETAILS_BELOW,

@@ -4,8 +4,9 @@ if it is set by hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -73,6 +74,20 @@ def strongest_tokens(subject: Subject, activity: Activity, index: int) -> str:
     return ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token in most)
 
 
+def strongest_labels(subject: Subject, activity: Activity) -> Callable[[int], str]:
+    """A function from the number of a unit to the token at which it is most active, as text; empty
+    where it is never active.
+    """
+
+    def label(index: int) -> str:
+        if activity.largest[index] <= 0:
+            return ""
+        row, place = activity.places(index)[0]
+        return subject.lm.tokenizer.label(int(activity.rows[row][place]))
+
+    return label
+
+
 def answers_to(subject: Subject, activity: Activity, index: int) -> tuple[str, str]:
     """The tokens at which a unit is most active, and how often it is, in two sentences."""
     title = capitalise_text(said_title(subject.key, activity.unit(index)))
@@ -93,6 +108,7 @@ def show_ranked(
     order: list[int],
     chosen: int,
     more: Mapping[str, Float64Array] = MappingProxyType({}),
+    word: Callable[[int], str] | None = None,
 ) -> None:
     """The units that rank first; choosing a row, or one in the select box below, shows it in the
     place of `chosen`.
@@ -105,6 +121,7 @@ def show_ranked(
         order: all units, the first one first.
         chosen: the one that is shown.
         more: other numbers [unit] of each, by their title.
+        word: the token at which a unit is most active, for a column of its own.
     """
     kind = activity.layer.kind
     some = order[:MOST_ROWS]
@@ -113,7 +130,8 @@ def show_ranked(
         addresses.write(CHOSEN, activity.unit(index).name)
 
     names = [by, *RANKINGS] if by in RANKINGS else [*RANKINGS]
-    columns = {title: values[some] for title, values in more.items()}
+    columns: dict[str, Any] = {} if word is None else {"Most at": list(map(word, some))}
+    columns |= {title: values[some] for title, values in more.items()}
     columns |= {RANKINGS[name][0]: getattr(activity, name)[some] for name in names}
     number = st.column_config.NumberColumn
     config = {title: number(format="%.3g") for title in more} | {
@@ -150,10 +168,12 @@ def show_ranked(
         rest = f"The first {MOST_ROWS} of {len(order):,} {kind}s. "
     else:
         rest = ""
-    st.caption(
-        f"{rest}Over {format_count(activity.n_tokens, 'token')}. "
-        f"{RANKINGS[by][1] if by in RANKINGS else ''}"
-    )
+    columns_are = " ".join(f"{title}: {_begin_small(hint)}" for title, hint in RANKINGS.values())
+    st.caption(f"{rest}Over {format_count(activity.n_tokens, 'token')}. {columns_are}")
+
+
+def _begin_small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def distribution(key: ModelKey, activity: Activity, unit: int) -> None:

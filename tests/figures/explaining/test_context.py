@@ -37,14 +37,21 @@ def test_a_map_without_any_change_has_a_scale_all_the_same() -> None:
 
 def test_windows_stand_on_a_logarithmic_axis_with_the_one_that_is_enough_pointed_out() -> None:
     windows = (1, 2, 4, 8, 9)
-    loss = LabelledArray(
-        np.array([3.0, 2.0, 1.5, 1.0, 1.0]),
-        (Axis("tokens read", tuple(map(str, windows))),),
-        "mean loss (nats)",
+    values = np.array([[3.0, 2.0, 1.5, 0.1, 0.0], [3.0, 2.0, 1.5, 1.0, 1.0]])
+    axes = (
+        Axis("guess", ("the guess “<b>”", "mean of all guesses")),
+        Axis("tokens read", tuple(map(str, windows))),
     )
-    figure = by_window(loss, LIGHT, height=300, enough=8)
-    assert list(figure.data[0].x) == list(windows)
-    assert list(figure.data[0].y) == loss.values.tolist()
+    figure = by_window(
+        LabelledArray(values, axes, "loss (nats)"), LIGHT, height=300, enough=8, told=[4, 9]
+    )
+    for line, row in zip(figure.data, values, strict=True):
+        assert list(line.x) == list(windows)
+        assert list(line.y) == row.tolist()
+    guess, mean = figure.data
+    assert list(guess.text) == ["", "", "22.3 %", "", "100 %"], "e to the power of −1.5, and 1"
+    assert "&lt;b&gt;" in guess.name, "a token is never markup"
+    assert mean.text is None
     assert figure.layout.xaxis.type == "log"
     assert list(figure.layout.xaxis.tickvals) == [1, 2, 4, 9], "8 and 9 would overlap"
     assert [shape.x0 for shape in figure.layout.shapes] == [8]

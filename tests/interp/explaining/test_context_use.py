@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gptviz.interp.explaining import context_use as module
 from gptviz.interp.explaining.context_use import (
+    ByWindow,
     by_position,
     by_window,
     context_use,
@@ -54,7 +55,9 @@ def test_the_loss_by_window_is_that_of_a_loop_over_single_guesses(config: Config
         for column, place in enumerate(seen.targets):
             expected = one_loss(model, ids[max(place - window, 0) : place], ids[place])
             assert seen.loss[row, column] == pytest.approx(expected, abs=1e-4)
-    assert seen.labelled().values.tolist() == pytest.approx(seen.loss.mean(1).tolist())
+    guess, mean = seen.labelled("a").values.tolist()
+    assert guess == seen.loss[:, -1].tolist()
+    assert mean == pytest.approx(seen.loss.mean(1).tolist())
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -74,7 +77,7 @@ def test_the_largest_window_is_the_loss_of_the_whole_text(config: Config) -> Non
     model = scrambled(config)
     ids = ids_of()
     seen = by_window(model, ids)
-    assert seen.windows == (1, 2, 4, 7)
+    assert seen.windows == (1, 2, 3, 4, 5, 6, 7)
     np.testing.assert_allclose(seen.loss[-1], losses(model, ids)[1:], atol=1e-4)
 
 
@@ -161,7 +164,7 @@ def test_the_loss_of_a_copy_jumps_where_the_window_is_shorter_than_its_lag(how: 
             assert seen.loss[row, later] == pytest.approx(SURE, rel=0.01)
         else:
             assert (seen.loss[row, later] > 1).all()
-    assert seen.enough == LAG
+    assert seen.enough == seen.enough_for_last == LAG
     whole = context_use(model, ids, how)
     assert np.nanmean(whole.loss[LAG:]) == pytest.approx(SURE, rel=0.01)
 
@@ -185,10 +188,30 @@ def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(
 
 @pytest.mark.parametrize(
     ("length", "expected"),
-    [(2, (1,)), (3, (1, 2)), (5, (1, 2, 4)), (7, (1, 2, 4, 6)), (9, (1, 2, 4, 8))],
+    [
+        (2, (1,)),
+        (3, (1, 2)),
+        (25, tuple(range(1, 25))),
+        (26, (1, 2, 4, 8, 16, 25)),
+        (33, (1, 2, 4, 8, 16, 32)),
+    ],
 )
-def test_windows_double_up_to_all_that_can_be_read(length: int, expected: tuple[int, ...]) -> None:
+def test_windows_are_all_of_a_short_text_and_double_in_a_long_one(
+    length: int, expected: tuple[int, ...]
+) -> None:
     assert windows_for(length) == expected
+
+
+def test_one_guess_may_need_more_than_the_mean_and_each_says_so() -> None:
+    loss = np.array([[4.0, 4.0, 4.0], [1.0, 1.0, 3.0], [1.0, 1.0, 0.1]])
+    seen = ByWindow((1, 2, 3), (1, 2, 3), loss)
+    np.testing.assert_allclose(seen.probability, np.exp([-4.0, -3.0, -0.1]))
+    assert seen.enough_for_last == 3
+    assert seen.enough == 3
+    assert "the last 2 do not serve as well as all 3" in seen.sentence
+    seen = ByWindow((1, 2, 3), (1, 2, 3), np.array([[9.0, 9.0, 0.1], [1.0, 1.0, 0.1], [1, 1, 0.0]]))
+    assert (seen.enough_for_last, seen.enough) == (1, 2)
+    assert "the last 2 tokens serve nearly as well as all 3" in seen.sentence
 
 
 def test_targets_lie_evenly_over_the_text() -> None:

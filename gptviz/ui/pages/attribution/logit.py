@@ -337,8 +337,7 @@ def _name_of(block: int, label: str) -> str:
 
 def result(setting: AttributionSetting, attribution: Attribution) -> str:
     """Which head or MLP speaks most for the token, in a sentence."""
-    units = [part for part in attribution.parts if not part.name.endswith("bias")]
-    best = max(units, key=lambda part: part.value)
+    best = attribution.strongest
     token = in_quotes(setting.name(setting.token))
     if setting.against is None:
         whole = f"its logit, {format_signed(attribution.sum)}"

@@ -20,7 +20,8 @@ from gptviz.figures.kit.format import (
     percent,
     power,
 )
-from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Node
+from gptviz.interp.explaining.attribution import PartValue
+from gptviz.interp.explaining.circuit import MOST_NODES, Circuit, Edge, Node
 from gptviz.interp.explaining.circuit_check import Checked
 from gptviz.interp.explaining.circuit_reads import numbers_of_a_token
 from gptviz.interp.units.unit import heads_and_mlps
@@ -32,12 +33,12 @@ from gptviz.ui.menu import PAGES
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask, language_model
 from gptviz.ui.shell.subject.bar import shorten_prompt
-from gptviz.ui.shell.subject.unit_titles import said_title
+from gptviz.ui.shell.subject.unit_titles import name_with, said_title
 from gptviz.ui.views import edits
 from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.guesses import logits_after
 from gptviz.ui.views.text_position import END, position, strip
-from gptviz.ui.views.which_logit import ALONE, LISTED, RIVAL, which_logit
+from gptviz.ui.views.which_logit import ALONE, LISTED, MINUS, OF, RIVAL, which_logit
 from gptviz.ui.widgets import (
     Try,
     addresses,
@@ -59,8 +60,12 @@ SHARE = 0.8
 BOXES = 12
 MANY_BLOCKS = 12
 MORE_BOXES = 24
-# A graph that traces less than this share back says that it explains little, and leads to Patching.
-LITTLE_EXPLAINED = 0.25
+# A graph that traces less than this share back names no path.
+LITTLE_EXPLAINED = 0.3
+# What of the address asks for the same logit on the page Attribution.
+SAME_LOGIT = ("position", OF, MINUS)
+# How wide the control for the position is, in pixels.
+POSITION = 100
 FEWEST = 4
 SHARES = (0.3, 0.95)
 # Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of
@@ -108,7 +113,11 @@ def choose(
     """The controls: after which token, in the column `text`; whose logit, and how much of it, in
     the column `rest`; the boxes are `nodes`. None, with a message, if the model is damaged.
     """
-    place, of, more = rest.columns([2, 2, 1])
+    # in one line on a phone too, so that the sentence and the graph begin high
+    row = rest.container(horizontal=True, vertical_alignment="top")
+    place = row.container(width=POSITION)
+    of = row.container()
+    more = row.container(width="content")
     with place:
         at = position(len(subject.seen) - 1)
     with text:
@@ -182,35 +191,68 @@ def _settings(subject: Subject, chosen: CircuitChoice) -> dict[str, Any]:
     return settings
 
 
+def strongest_part(subject: Subject, chosen: CircuitChoice) -> PartValue:
+    """The part that adds most to the logit by itself, as the page Attribution names it."""
+    asked = {"token": chosen.token, "position": chosen.position, "against": chosen.against}
+    return ask(subject, explaining.attribute, "Reading the prompt", **asked).value.strongest
+
+
+def shown_edges(subject: Subject, chosen: CircuitChoice, data: Circuit) -> tuple[Edge, ...]:
+    """The edges that stand out: those of the main path where the graph explains enough to name it,
+    else the edge from the strongest part to the logit.
+    """
+    if data.share >= LITTLE_EXPLAINED:
+        return data.main_edges
+    name = strongest_part(subject, chosen).name
+    return tuple(
+        edge
+        for edge in data.edges
+        if edge.target.unit is None
+        and edge.source.unit is not None
+        and edge.source.unit.name == name
+    )
+
+
 def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
-    """The graph in a sentence."""
+    """The graph in a sentence: its main path, or where it explains little, the strongest part with
+    the ways to the pages that do not need a path.
+    """
+    if data.share >= LITTLE_EXPLAINED and data.main_edges:
+        last = format_signed(data.main_edges[-1].value)
+        say_answer(
+            f"The strongest path to this guess: {_path(subject, data)}.",
+            f"Its last line adds {last} to {_answer(subject, chosen)}, which is "
+            f"{brief(data.total)}.",
+        )
+        return
+    best = strongest_part(subject, chosen)
+    title = escape_markdown(name_with(subject.key)(best.name, best.title))
+    if best.value > 0:
+        adds = f" {capitalise_text(title)} adds most."
+    else:
+        adds = ""
+    with st.container(gap="xsmall"):
+        say_answer(
+            f"No short path makes this guess: many parts share it.{adds}",
+            f"The graph explains only {percent(data.share)}. What each part adds, and which of them "
+            "the guess needs:",
+        )
+        with st.container(horizontal=True, gap="small"):
+            query = {name: st.query_params[name] for name in SAME_LOGIT if name in st.query_params}
+            frame.link(PAGES["attribution"], query=frame.shared_state() | query)
+            frame.link(PAGES["patching"])
+
+
+def say_share(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
+    """How much of the logit the graph traces back to the tokens."""
     boxes = format_count(len(data.nodes), "box", "boxes")
     lines = format_count(len(data.edges), "line")
-    if data.reached:
-        much = f"**{percent(data.share)}**"
-    else:
-        much = f"only **{percent(data.share)}**"
-    traced = (
-        f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} "
-        f"({brief(data.total)}) back to the tokens."
+    only = "" if data.reached else "only "
+    st.caption(
+        f"These {boxes} and {lines} trace {only}**{percent(data.share)}** of "
+        f"{_answer(subject, chosen)} ({brief(data.total)}) back to the tokens."
     )
-    if len(data.main_path) > 1:
-        say_answer(f"The strongest path to this guess: {_path(subject, data)}.", traced)
-    else:
-        st.markdown(traced)
     say_beside_parts(subject, _settings(subject, chosen), data, is_large=is_large(subject))
-
-
-def lead_to_patching(data: Circuit) -> None:
-    """Where the graph explains little, the way to the page that does not need one."""
-    if data.share < LITTLE_EXPLAINED:
-        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-            st.caption(
-                "**That is little:** many parts have a small share in this guess. Which of them "
-                "it needs shows",
-                width="content",
-            )
-            frame.link(PAGES["patching"], "Patching")
 
 
 def _path(subject: Subject, data: Circuit) -> str:
@@ -373,6 +415,7 @@ def graph(
         titles=named,
         choices=choices,
         command=command,
+        main=shown_edges(subject, chosen, data),
     )
     circuit_graph(packed, data, of=of, key="circuit graph", on_open=_open)
 

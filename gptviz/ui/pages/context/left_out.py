@@ -81,7 +81,6 @@ def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> 
     """The map of what each token is worth to each guess, with a line on the one that matters
     most.
     """
-    st.markdown(_largest_rise(use.left_out, labels))
     show_figure(
         figures.left_out(
             use.left_out.labelled(labels),
@@ -105,7 +104,10 @@ def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> 
         )
     else:
         full = ""
-    st.caption(f"After the arrow stands the model's own guess at the next token.{cut}{full}")
+    st.caption(
+        f"**Which tokens?** {_largest_rise(use.left_out, labels)} After the arrow stands the model's own guess at the next token."
+        f"{cut}{full}"
+    )
 
 
 def _largest_rise(
@@ -123,24 +125,65 @@ def _largest_rise(
     guessed, without = (
         f"{quoted(labels[at].removeprefix(GUESS))} at position {at}" for at in (guess, place)
     )
-    return f"The largest loss: {guessed} is guessed {rise:.2f} nats worse without {without}."
+    return (
+        f"The largest rise of loss: {guessed} is guessed {rise:.2f} nats worse without {without}."
+    )
 
 
-def how_many(by_window: ByWindow) -> None:
+def answer(by_window: ByWindow, guess: str) -> tuple[str, str]:
+    """How many of the tokens before it the model's guess needs, and the same on average over all
+    guesses.
+    """
+    windows = by_window.windows
+    enough = by_window.enough_for_last
+    word = in_quotes(guess)
+    at = windows.index(enough)
+    few, whole = (percent(by_window.probability[i]) for i in (max(at - 1, 0), -1))
+    if len(windows) == 1:
+        return f"There is only one token to read: {word} gets {whole}.", ""
+    if at == 0:
+        said = f"For the guess {word} the last token alone is enough: {few} instead of {whole}."
+    elif windows[at - 1] == enough - 1:
+        if enough == windows[-1]:
+            needed = f"all {enough} tokens"
+        else:
+            needed = f"the last {enough} of {windows[-1]} tokens"
+        said = (
+            f"The guess {word} needs {needed}: with only the last {enough - 1} it gets {few} "
+            f"instead of {whole}."
+        )
+    else:
+        said = (
+            f"The guess {word} needs more than the last {windows[at - 1]} of {windows[-1]} tokens: "
+            f"with only these it gets {few} instead of {whole}."
+        )
+    return said, by_window.sentence
+
+
+def how_many(by_window: ByWindow, guess: str) -> None:
     """How many tokens are enough, and the loss by how many are read."""
     mean = by_window.mean
     windows = by_window.windows
-    enough = by_window.enough
+    enough = by_window.enough_for_last
+    told = [windows[max(windows.index(enough) - 1, 0)], windows[-1]]
     show_figure(
-        figures.by_window(by_window.labelled(), theme(), height=300, enough=enough),
+        figures.by_window(
+            by_window.labelled(f"the guess “{guess}”"),
+            theme(),
+            height=330,
+            enough=enough,
+            told=told,
+        ),
         key="by window",
-        alt=f"The mean loss by how many tokens are read: {mean[0]:.2f} nats with 1, "
-        f"{mean[-1]:.2f} with {windows[-1]}.",
+        alt=f"The loss by how many tokens are read. The guess “{guess}” gets "
+        f"{percent(by_window.probability[0])} with 1 token, {percent(by_window.probability[-1])} "
+        f"with {windows[-1]}; the mean loss is {mean[0]:.2f} and {mean[-1]:.2f} nats.",
     )
     st.caption(
-        f"**How many tokens?** Reading only the last token the mean loss is {mean[0]:.2f} nats, "
-        "reading all of them "
-        f"{mean[-1]:.2f}. The dotted line stands at the fewest tokens that serve nearly as well."
+        "**How many tokens?** A nat is the unit of surprise, the loss: 0 is a sure guess. The "
+        f"dotted line stands where the guess “{escape_markdown(guess)}” has what it needs. Reading "
+        f"only the last token the mean loss is {mean[0]:.2f} nats, reading all of them "
+        f"{mean[-1]:.2f}. Fewer tokens are read as if the text began with them."
     )
 
 

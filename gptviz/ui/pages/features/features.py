@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import percent
-from gptviz.figures.kit.theme import STREAM
+from gptviz.figures.kit.format import duration, join_words, percent
+from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units.neurons import promoted
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.dictionaries.fitting import MASSIVE
@@ -20,8 +20,9 @@ from gptviz.interp.units.activity import MOST_BY_TOKEN, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
-from gptviz.model.costs.effort import LONG
-from gptviz.ui.records.features import FEATURES
+from gptviz.model.costs.effort import A_SECOND, LONG
+from gptviz.ui.records.features import FEATURES, PAGE
+from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
 from gptviz.ui.shell.subject.unit_titles import name_with
@@ -57,8 +58,12 @@ NAME = 220
 PARTS = 10
 # What a dictionary gives back.
 TARGETS = {"stream": "stream", "MLP": "mlp"}
+# A model that ships with a dictionary.
+EXAMPLE = str(PAGE.opens_on)
 # How many steps a dictionary is fitted for, and how many where these take long.
 STEPS = (2_000, 500)
+# How many features are named beside the one that is shown.
+BESIDE = 2
 # A feature that is active at no more than this share of the tokens is rare.
 RARE = 0.02
 
@@ -142,24 +147,33 @@ def _show_feature(
 ) -> list[str]:
     """The list and one feature; returns the calls that compute what is shown of it."""
     number = feature.index or 0
+    by, title, order, values = ranking
     if tokens := one_unit.strongest_tokens(subject, activity, number):
         often = percent(float(activity.active[number]))
         name = escape_markdown(name_with(subject.key)(feature.name, f"feature {number}"))
+        noticed = [f"{tokens} ({name})", *_noticed_beside(subject, activity, number, order)]
         say_answer(
-            f"It notices {tokens}: that is where its {name} is most active.",
-            f"The feature is active at {often} of the tokens.",
+            f"It notices {join_words(noticed)}.",
+            f"There each feature is most active; feature {number} is active at {often} of the tokens.",
         )
     else:
         say_answer(*one_unit.answers_to(subject, activity, number))
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.markdown(f"**Feature {number}: where it is most active**")
-        strips(subject, activity, number, STREAM)
+        strips(subject, activity, number, MLP)
         one_unit.distribution(subject.key, activity, number)
     with right:
-        by, title, order, values = ranking
         more = {} if by in RANKINGS else {title: values}
-        one_unit.show_ranked(subject.key, activity, by, order, number, more)
+        one_unit.show_ranked(
+            subject.key,
+            activity,
+            by,
+            order,
+            number,
+            more,
+            one_unit.strongest_labels(subject, activity),
+        )
         st.caption(f"The dictionary {read.name} has {escape_markdown(read.said)}.")
         edits.switch(subject.key, feature, key="switch feature")
     left, middle, right = st.columns(3, gap="large")
@@ -178,6 +192,25 @@ def _show_feature(
         put = one_unit.steer(subject, activity, feature)
     show_notes(subject, feature)
     return [one.call for one in (near, speaks, writes, put)]
+
+
+def _noticed_beside(
+    subject: Subject, activity: Activity, number: int, order: list[int]
+) -> list[str]:
+    """What the first other features of the order notice, one token each, none named twice, as
+    Markdown.
+    """
+    label = one_unit.strongest_labels(subject, activity)
+    named = {label(number)}
+    said = list[str]()
+    for other in order:
+        if len(said) == BESIDE or activity.largest[other] <= 0:
+            break
+        if other == number or label(other) in named:
+            continue
+        named.add(label(other))
+        said.append(f"{in_quotes(label(other))} ({other})")
+    return said
 
 
 def _measure(subject: Subject, read: Dictionary) -> None:
@@ -242,32 +275,41 @@ def _values(subject: Subject, name: str, activity: Activity, by: str, token: int
 def _fit(subject: Subject) -> None:
     """Say that there is no dictionary, with the way to one."""
     n_layer = subject.lm.model.config.n_layer
-    say_answer(
-        "Nobody knows yet what the stream of this model speaks of: it has no dictionary of "
-        "features. "
-        "Fit one here; it is kept for later."
-    )
+    top = st.container(gap="small")
+    # what is fitted, below the sentence and its buttons
+    of_block, of_what, of_text = st.columns(3)
     hint = "The block after which the stream is read."
-    block = controls.whole_number(
-        "Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint
-    )
+    with of_block:
+        block = controls.whole_number(
+            "Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint
+        )
     hint = "What the features give back: the stream after the block, or what its MLP gives."
-    target = controls.select("Of what", list(TARGETS), key="target", help=hint)
-    text = text_to_fit(subject)
+    with of_what:
+        target = controls.select("Of what", list(TARGETS), key="target", help=hint)
+    with of_text:
+        text = text_to_fit(subject)
     # of a wide model fewer steps, so that it takes minutes
     work = {
         steps: dictionaries.effort_of_dictionary(subject.lm, steps=steps, text=text)
         for steps in STEPS
     }
     steps = next((one for one in STEPS if work[one] <= LONG), STEPS[-1])
-    fit_button(
-        subject.key.unedited,
-        block=block,
-        size=None,
-        steps=steps,
-        text=text,
-        target=TARGETS[target],
-    )
+    takes = duration(work[steps] / A_SECOND)
+    with top:
+        say_answer(
+            f"This model has no list of patterns yet. Make one here (about {takes}), or look at "
+            f"the patterns of {escape_markdown(EXAMPLE)}.",
+            "Such a list is a dictionary of features. It is kept for later.",
+        )
+        frame.link(PAGE, f"Patterns of {EXAMPLE}", query={"model": EXAMPLE})
+        fit_button(
+            subject.key.unedited,
+            block=block,
+            size=None,
+            steps=steps,
+            text=text,
+            target=TARGETS[target],
+        )
     show_fits(subject.key.name, links=False)
     _read_folder(subject)
 

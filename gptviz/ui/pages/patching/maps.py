@@ -278,33 +278,15 @@ def _state(
 def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
-    about = (
-        "What was computed at one position, in one block, is put in. A click on a cell says what "
-        "it means."
-    )
-    # What the patch of a single sublayer at one position that restores most does, where such a map
-    # is drawn.
-    cells = [
-        (heatmaps.shown_maps[name], PatchCell(name, *at), share)
-        for name in BY_POSITION[1:]
-        if name in heatmaps.shown_maps
-        for *at, share in largest_cells(heatmaps.shown_maps[name], 1)
-    ]
-    framed = chosen_cell(heatmaps)
+    best = telling_cell(heatmaps, prompts)
     with st.container(gap="xsmall"):  # so that the maps begin high
-        if cells:
-            patched, best, _ = max(cells, key=lambda cell: cell[2])
-            exact = heatmaps.is_exact(best.what, best.block, best.place)
-            answer, brings = _which_carries(patched, best, prompts, exact=exact)
-            say_answer(answer, f"{brings} Each cell says this of its own patch.", help=about)
-            framed = framed or best
-        else:
-            say_answer(about)
+        if best is not None:
+            say_answer(*which_carries(heatmaps, best, prompts))
         _row(
             shown_quantities(subject.lm.model.config, BY_POSITION),
             prompts,
             heatmaps,
-            framed,
+            chosen_cell(heatmaps) or best,
             first,
         )
     if (stream := heatmaps.shown_maps.get(BY_POSITION[0])) is not None:
@@ -319,17 +301,85 @@ def maps_by_position(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None
         )
 
 
-def _which_carries(
-    patched: Patched, cell: PatchCell, prompts: Prompts, *, exact: bool
-) -> tuple[str, str]:
-    """Which sublayer at which token carries the answer, and what its patch brings back."""
-    sublayer = "attention" if cell.what == "attention.out" else "MLP"
-    part = f"the {sublayer} of block {cell.block} at {name_place(prompts.tokens, cell.place)}"
-    if patched.shares[cell.block, cell.place] >= CARRIES:
-        answer = f"{capitalise_text(part)} carries the answer {in_quotes(prompts.names[0])}."
+def telling_cell(heatmaps: Maps, prompts: Prompts) -> PatchCell | None:
+    """The cell of a sublayer that the page speaks of: the attention that brings the answer to where
+    it stays, as the map of the stream shows; else the sublayer at one position whose patch restores
+    most. In block 0, where the prompts differ, a sublayer has just read another token: such a cell
+    says nothing new. None where no such map is drawn.
+    """
+    attention, mlp = BY_POSITION[1:]
+    if attention in heatmaps.shown_maps and (move := _last_move(heatmaps)) is not None:
+        return PatchCell(attention, move.block, move.after)
+    cells = [
+        (share, PatchCell(name, block, place))
+        for name in (attention, mlp)
+        if name in heatmaps.shown_maps
+        for block, places in enumerate(heatmaps.shown_maps[name].shares.tolist())
+        for place, share in enumerate(places)
+        if block or place not in prompts.differing_positions or len(places) == 1
+    ]
+    return max(cells, key=lambda cell: cell[0])[1] if cells else None
+
+
+class _Move(NamedTuple):
+    """The block that brings the answer to where it stays."""
+
+    block: int
+    before: int  #: where it was
+    after: int  #: where it stays
+    is_only: bool  #: whether it was nowhere else before
+
+
+def _last_move(heatmaps: Maps) -> _Move | None:
+    """The last move of the answer, by the largest cell of the stream before each block. None where
+    that is not drawn, where the answer stays at one place, or where at some block no place brings
+    half of it back.
+    """
+    stream = heatmaps.shown_maps.get(BY_POSITION[0])
+    if stream is None or (stream.shares.max(axis=1) < CARRIES).any():
+        return None
+    places = stream.shares.argmax(axis=1).tolist()
+    moves = [block for block in range(len(places) - 1) if places[block] != places[block + 1]]
+    if not moves:
+        return None
+    return _Move(moves[-1], places[moves[-1]], places[-1], len(moves) == 1)
+
+
+def which_carries(heatmaps: Maps, cell: PatchCell, prompts: Prompts) -> tuple[str, str]:
+    """Which part carries the answer, and what comes back with that piece of the first text."""
+    patched = heatmaps.shown_maps[cell.what]
+    share = float(patched.shares[cell.block, cell.place])
+    how_much = percents(share)
+    if not heatmaps.is_exact(cell.what, cell.block, cell.place):
+        how_much += ", by the preview"
+    sublayer = "attention" if cell.what == BY_POSITION[1] else "MLP"
+    part = f"the {sublayer} of block {cell.block}"
+    where = _name_of_place(prompts, cell.place)
+    right = in_quotes(prompts.names[0])
+    if share >= CARRIES:
+        comes = f"{right} comes back"
+        answer = f"{capitalise_text(part)} at {where} carries the answer {right}."
     else:
-        answer = f"No single part carries the answer {in_quotes(prompts.names[0])}; {part} comes nearest."
-    return answer, f"Its patch {_restores(patched, cell, exact=exact)}"
+        comes = f"{right} comes back only in part"
+        answer = f"No single part carries the answer {right}; {part} at {where} comes nearest."
+    move = _last_move(heatmaps)
+    if move is not None and cell == PatchCell(BY_POSITION[1], move.block, move.after):
+        until = "Up to" if move.is_only else "Before"
+        answer = (
+            f"{until} block {move.block} the answer {right} is held at "
+            f"{_name_of_place(prompts, move.before)}; {part} brings it to {where}."
+        )
+    return (
+        answer,
+        f"Put that one piece of the first text into the second, and {comes} ({how_much}).",
+    )
+
+
+def _name_of_place(prompts: Prompts, place: int) -> str:
+    """A token of the prompt in a sentence."""
+    if place == len(prompts.tokens) - 1:
+        return f"the last token {in_quotes(prompts.tokens[place])}"
+    return name_place(prompts.tokens, place)
 
 
 def where_the_answer_is(stream: Patched, tokens: Sequence[str]) -> str:
@@ -445,7 +495,7 @@ def _restores(patched: Patched, cell: PatchCell, *, exact: bool) -> str:
     share = float(patched.shares[cell.block, cell.place])
     answer = format_signed(float(patched.answers[cell.block, cell.place]), 2)
     brings = "brings" if exact else "would bring, by the preview,"
-    return f"{brings} {percents(share)} of the answer back ({answer})."
+    return f"{brings} {percents(share)} of the answer back ({answer} points)."
 
 
 def percents(share: float) -> str:
@@ -765,7 +815,7 @@ def _repeated_prompts(default: str) -> tuple[tuple[str, str, str, str], ...]:
     others = [word for word in words if word not in clean[again - 1 :] and word != words[3]]
     corrupted = [*clean[:3], others[-1], *clean[4:]]
     notice = (
-        "A block of symbols begins again. In the corrupted prompt another symbol follows where "
+        "A block of symbols begins again. In the second text another symbol follows where "
         "the last one stood before. Which "
         "head looks there, and at which position is the answer before that?"
     )

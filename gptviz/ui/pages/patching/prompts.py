@@ -116,11 +116,12 @@ def prompts(subject: Subject) -> Prompts | None:
         last = st.session_state.get(_SUGGESTED, default)
         st.session_state[_SUGGESTED] = default
         text = controls.text(
-            "Corrupted prompt",
+            "Second text",
             default,
             key=CORRUPTED,
             help=(
-                "A prompt with as many tokens as the one above, but another answer. Best change "
+                "The corrupted prompt: a text with as many tokens as the prompt, but another answer. "
+                "Best change "
                 "one word: what differs is what "
                 "the patches then tell apart. Ctrl + Enter, or a click elsewhere, applies it."
             ),
@@ -151,18 +152,18 @@ def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
     """
     if not text.strip():
         st.info(
-            "Type a corrupted prompt above: the prompt with one word changed, such as another "
+            "Type a second text above: the prompt with one word changed, such as another "
             "name, country or number, so that "
             "the answer changes too. It needs as many tokens as the prompt."
         )
         _offer(default)
         return None
-    encoding = encode_text(subject.lm, text, "type another corrupted prompt")
+    encoding = encode_text(subject.lm, text, "type another second text")
     if encoding is None:
         return None
     if encoding.unknown:
         st.warning(
-            f"Corrupted prompt: {escape_markdown(encoding.unknown_sentence())}",
+            f"Second text: {escape_markdown(encoding.unknown_sentence())}",
             icon=":material/help:",
         )
     clean = len(subject.encoding.ids)
@@ -170,10 +171,9 @@ def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
     if clean != corrupted:
         many = abs(clean - corrupted)
         st.error(
-            f"The prompt has {clean:,} tokens and the corrupted prompt {corrupted:,}. A patch "
-            "puts what was computed at a place "
-            "into the same place of the other prompt, so both need the same number: make the "
-            f"corrupted prompt {many:,} "
+            f"The prompt has {clean:,} tokens and the second text {corrupted:,}. What was computed "
+            "at a place of the one is put into the same place of the other, so both need the same "
+            f"number: make the second text {many:,} "
             f"{'token' if many == 1 else 'tokens'} {'longer' if clean > corrupted else 'shorter'}."
         )
         _offer(default)
@@ -181,8 +181,8 @@ def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
     ids = tuple(encoding.ids[clean - len(subject.seen) :])
     if ids == subject.seen:
         st.info(
-            "The model reads both prompts as the same: there is nothing to restore. Change a word "
-            "of the corrupted prompt."
+            "The model reads both texts as the same: there is nothing to restore. Change a word "
+            "of the second."
         )
         _offer(default)
         return None
@@ -227,17 +227,18 @@ def answers(
     offered = {every[token]: token for token in likely}
     options = [LIKELIEST, *offered]
     hint = "A token; unless chosen, the likeliest after the prompt."
+    likeliest = int(logits[0].argmax())
     with of_right:
-        right = controls.select("Right answer", options, key=RIGHT, default=LIKELIEST, help=hint)
+        right = _answer("Right answer", RIGHT, options, every[likeliest], hint)
     hint = (
-        "A token; unless chosen, the likeliest after the corrupted prompt that is not the right "
-        "answer."
+        "A token; unless chosen, the likeliest after the second text that is not the right answer."
     )
-    with of_wrong:
-        wrong = controls.select("Wrong answer", options, key=WRONG, default=LIKELIEST, help=hint)
-    right_id = offered.get(right, int(logits[0].argmax()))
+    right_id = offered.get(right, likeliest)
     others = np.where(np.arange(len(logits[1])) == right_id, -np.inf, logits[1])
-    wrong_id = offered.get(wrong, int(others.argmax()))
+    rival = int(others.argmax())
+    with of_wrong:
+        wrong = _answer("Wrong answer", WRONG, options, every[rival], hint)
+    wrong_id = offered.get(wrong, rival)
     if right_id == wrong_id:
         st.info(
             f"Right and wrong answer are both {in_quotes(label(right_id))}: choose another token "
@@ -250,29 +251,45 @@ def answers(
     )
 
 
+def _answer(label: str, key: str, options: list[str], likeliest: str, hint: str) -> str:
+    """The control for an answer, which shows the likeliest token by its name."""
+    return controls.select(
+        label,
+        options,
+        key=key,
+        default=LIKELIEST,
+        help=hint,
+        format_func=lambda option: f"{likeliest}, likeliest" if option == LIKELIEST else option,
+    )
+
+
 STYLE = """<style>
-.both { display: flex; flex-wrap: wrap; gap: 0.5rem 0.15rem; font-family: monospace; font-size: 0.85rem; direction: ltr; }
-[data-testid="stElementContainer"]:has(.both) { margin-block: -1rem; }
-.both > span { display: inline-grid; justify-items: center; gap: 0.15rem; }
-.both bdi { background: rgba(128, 128, 128, 0.14); border-radius: 3px; padding: 0 0.2rem; min-width: 1ch; text-align: center;
-  white-space: pre; }
-.both > span > span { color: light-dark(#5b5f6b, #a8adb8); font: 0.8125rem sans-serif; justify-self: start;
-  margin-right: 0.5rem; }
-.both .apart bdi { outline: 2px solid currentColor; font-weight: 700; margin: 2px; }
+.both > div { display: flex; flex-wrap: wrap; gap: 0.15rem; align-items: center; font-family: monospace; font-size: 0.85rem;
+  direction: ltr; padding-block: 1px; }
+[data-testid="stElementContainer"]:has(.both) { margin-block: -0.4rem -0.6rem; }
+.both bdi { background: rgba(128, 128, 128, 0.14); border-radius: 3px; padding: 0 0.2rem; text-align: center; white-space: pre;
+  box-sizing: content-box; }
+.both span { color: light-dark(#5b5f6b, #a8adb8); font: 0.8125rem sans-serif; width: 4.75rem; }
+.both .apart { outline: 2px solid currentColor; font-weight: 700; margin: 2px; }
 </style>"""
 
 
 def strips(subject: Subject, prompts: Prompts) -> None:
-    """The tokens of both prompts, one above the other; where they differ they are framed."""
+    """The tokens of both texts, one above the other; where they differ they are framed. Each token
+    is as wide as the one below or above it, so they stand in columns where there is room.
+    """
     label = subject.lm.tokenizer.label
-    columns = ["<span><span>prompt</span><span>corrupted</span></span>"]
-    for one, other in zip(subject.seen, prompts.pair.corrupted, strict=True):
-        look = ' class="apart"' if one != other else ""
-        columns.append(
-            f"<span{look}><bdi>{html.escape(label(one))}</bdi><bdi>{html.escape(label(other))}</bdi></span>"
-        )
-    told = "The tokens of the prompt, each above that of the corrupted prompt"
-    st.html(f'{STYLE}<div class="both" role="group" aria-label="{told}">{"".join(columns)}</div>')
+    both = list(zip(subject.seen, prompts.pair.corrupted, strict=True))
+    rows = []
+    for which, name in enumerate(("first text", "second text")):
+        chips = [f"<span>{name}</span>"]
+        for pair in both:
+            look = ' class="apart"' if pair[0] != pair[1] else ""
+            width = max(len(label(one)) for one in pair)
+            token = html.escape(label(pair[which]))
+            chips.append(f'<bdi{look} style="min-width: {width}ch">{token}</bdi>')
+        rows.append(f'<div role="group" aria-label="{name}">{"".join(chips)}</div>')
+    st.html(f'{STYLE}<div class="both">{"".join(rows)}</div>')
 
 
 def verdict(prompts: Prompts) -> None:
@@ -286,13 +303,11 @@ def verdict(prompts: Prompts) -> None:
     clean = prompts.answer(0)
     corrupted = prompts.answer(1)
     st.caption(
-        f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the "
-        f"corrupted prompt: **{right}** "
+        f"After the first text: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the "
+        f"second: **{right}** "
         f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} "
-        f"is **{format_signed(clean, 2)}** and "
-        f"**{format_signed(corrupted, 2)}**: a patch that makes it {format_signed(clean, 2)} again "
-        "brings "
-        "100 % back.",
+        f"is **{format_signed(clean, 2)}** and **{format_signed(corrupted, 2)}** points: a piece "
+        f"that makes it {format_signed(clean, 2)} again, a patch, brings 100 % back.",
         help="A logit is the score of a token before softmax. A difference of two logits says by "
         "how much one token is preferred "
         "to the other, whatever becomes of all others.",
