@@ -70,7 +70,8 @@ class WatchedFit(RunState):
         if missed is not None:
             missed = 1 - missed
         elif going is not None:
-            missed, active = going.loss, going.active
+            missed = going.loss
+            active = going.active
         dead = self.measured("dead")
         where = "MLP of block" if self.plan.target == "mlp" else "stream after block"
         return {
