@@ -370,9 +370,10 @@ class Tree:
             possible = stages.before.index_fill(
                 0, torch.tensor(list(never), dtype=torch.long), -1.0
             )
-            likeliest = possible.topk(
-                min(self.n_candidates, len(possible) - len(never))
-            ).indices.tolist()
+            # of equally likely tokens the first in the vocabulary comes first
+            likeliest = possible.argsort(descending=True, stable=True)[
+                : min(self.n_candidates, len(possible) - len(never))
+            ].tolist()
             before = stages.before
             after = stages.after
             candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)

@@ -181,12 +181,14 @@ def signed_matrix(
     """
     rows, columns = values.axes
     shown = values.values[np.isfinite(values.values)]
-    low, high = -limit, limit
+    low = -limit
+    high = limit
     ticks = [-limit, 0, limit]
     about = values.unit
     colour = None
     if own_scale and shown.size and 0 <= shown.min() < shown.max():
-        low, high = float(shown.min()), float(shown.max())
+        low = float(shown.min())
+        high = float(shown.max())
         ticks = [low, high]
         about = f"{values.unit}, smallest to largest"
         colour = QUERY
