@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 13_500,
     "gptviz/figures": 33_000,
     "gptviz/generate": 11_000,
-    "gptviz/interp": 108_500,
+    "gptviz/interp": 109_000,
     "gptviz/language_model": 24_500,
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,
@@ -40,13 +40,13 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
-    "gptviz/ui/pages": 127_000,
+    "gptviz/ui/pages": 128_500,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 21_500,
     "gptviz/ui/views": 25_500,
     "gptviz/ui/widgets": 8_600,
-    "tests": 672_000,
-    SCRIPTS: 19_200,
+    "tests": 674_500,
+    SCRIPTS: 19_300,
 }
 
 

@@ -20,7 +20,7 @@ from gptviz.labelled_array import Float64Array, LabelledArray
 from .curves import DASHES, MARKERS, colour, scale
 
 # Of more series, only so many have a colour and a name: those that change most.
-MOST_NAMED = 6
+MOST_NAMED = 8
 # The most panels, how many stand side by side, and the height of one with its title.
 MOST_PANELS = 64
 COLUMNS = 4
@@ -67,6 +67,12 @@ def lines(
     for series in sorted(range(values.shape[1]), key=lambda index: index in named):
         rank = named.index(series) if series in named else None
         figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, rank))
+    if others := values.shape[1] - len(named):
+        # all pale lines have one entry in the legend
+        name = f"{others} others"
+        figure.add_scatter(
+            x=[None], y=[None], mode="lines", name=name, line={"color": STREAM}, showlegend=True
+        )
     if look.marked is not None:
         figure.add_trace(_mark(steps, values, look.marked, theme))
     return _with_step(figure, look, theme)
