@@ -155,7 +155,7 @@ def _show_feature(
         )
     else:
         say_answer(*one_unit.answers_to(subject, activity, number))
-    left, right = st.columns([4, 3], gap="large")
+    left, right = st.columns([5, 4], gap="medium")
     with left:
         st.markdown(f"**Feature {number}: where it is most active**")
         strips(subject, activity, number, MLP)
