@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -73,7 +74,7 @@ def by_window(
     guesses, windows = loss.axes
     x = [int(label) for label in windows.labels]
     if x[-1] == len(x):  # every number
-        across = {"nticks": 15}
+        across: dict[str, Any] = {"nticks": 15}
     else:
         spaced = _spaced_windows(x)
         across = {"type": "log", "tickvals": spaced, "ticktext": list(map(str, spaced))}
