@@ -140,6 +140,7 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) reversal-no-positions --snapshots 0
 	$(TRAIN) addition --snapshots 1
 	$(call THIN,addition,$(EARLY) 00064 00256 01024)
+	$(TRAIN) addition-sparse --snapshots 0
 	$(TRAIN) induction
 	$(TRAIN) modular
 	$(TRAIN) sentences

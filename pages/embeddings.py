@@ -30,14 +30,15 @@ if waves.view(subject) == WAVES:
 view, trail, compared = token_map.view_controls(key, config)
 
 above = st.container()
-picture, side = st.columns([5, 2])
+side, picture = st.columns([2, 3], gap="medium")
 with side:
     token = token_map.token_control(subject)
-    token_map.bars(view, token, height=310)
+    token_map.bars(view, token, height=330)
 if sentence := token_map.sentence(view, token):
     with above:
         say_answer(*sentence)
 with picture:
+    st.markdown("**All tokens in one picture, in which neighbours may lie apart**")
     projection, shown = token_map.projection(view)
     drawn = token_map.drawn_tokens(shown, projection, token, subject.seen)
     token_map.cloud(

@@ -47,24 +47,27 @@ if activity is None:
     st.stop()
 
 above = st.container()
-left, right = st.columns([2, 3], gap="large")
-order = activity.ranked(by)
+left, right = st.columns([3, 2], gap="large")
+alike = neurons.count_alike(activity)
+order = neurons.order_neurons(subject, activity, by, alike)
 neuron = one_unit.chosen_unit(subject, activity, order[0])
 number = neuron.index or 0
 with above:
-    say_answer(*one_unit.answers_to(subject, activity, number))
+    say_answer(*neurons.answer(subject, activity, number))
 with left:
-    one_unit.show_ranked(subject.key, activity, by, order, number)
+    title = capitalise_text(said_title(subject.key, neuron))
+    st.markdown(f"**{title}: where it is most active**")
+    where_most.strips(subject, activity, number, MLP)
+with right:
+    more = {neurons.SAME_TOKEN: alike}
+    one_unit.show_ranked(subject.key, activity, by, order, number, more)
+    st.caption(f"{neurons.SAME_TOKEN}: {neurons.ABOUT_ALIKE}")
     by_token(
         subject,
         PAGE,
         "neurons",
         "A token: the neurons of all blocks that add most to its logit by an activation of 1.",
     )
-with right:
-    title = capitalise_text(said_title(subject.key, neuron))
-    st.markdown(f"**{title}: where it is most active**")
-    where_most.strips(subject, activity, number, MLP)
 left, middle, right = st.columns(3, gap="large")
 calls = []
 with left:

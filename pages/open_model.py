@@ -45,12 +45,13 @@ def going_on() -> None:
 
 
 say_what_opens()
-real_model.offer()
-models_that_ship()
 given = source.field()
 going_on()
 if given:
     source.look_at(given)
+opened_before()
+real_model.offer()
+models_that_ship()
 
 st.header("On this machine", anchor=False)
 st.caption(free_memory())
@@ -69,7 +70,6 @@ def show_models() -> None:
 
 
 show_models()
-opened_before()
 on_hub, as_zip = st.tabs(["From the hub", "From a zip file"], key="elsewhere")
 with on_hub:
     source.search_the_hub()

@@ -17,7 +17,8 @@ from gptviz.ui.widgets import controls, escape_markdown, try_this
 subject = subject_bar()
 key = subject.key
 config = subject.lm.model.config
-for sentence in edits.about_positions(subject.lm):
+changed = edits.about_positions(subject.lm)
+for sentence in changed:
     controls.notice_place().info(escape_markdown(sentence), icon=":material/edit:")
 stack = encoder_decoder.DECODER
 block = 0
@@ -42,13 +43,16 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     )
     has_waves = vectors.waves_control(own, fixed)
     most = vectors.how_many(subject)
-with headline:
-    vectors.say_headline(key, own, block, stack, most)
-left, right = (st.container(), st.container()) if beside == vectors.NOTHING else st.columns(2)
-with left:
-    vectors.panel("own", subject, own, block, height=400, stack=stack, most=most)
-with right:
-    if beside != vectors.NOTHING:
+if not changed:
+    with headline:
+        vectors.say_headline(key, own, block, stack, most)
+if beside == vectors.NOTHING:
+    vectors.panel("own", subject, own, block, height=520, stack=stack, most=most, alone=True)
+else:
+    left, right = st.columns(2)
+    with left:
+        vectors.panel("own", subject, own, block, height=400, stack=stack, most=most)
+    with right:
         vectors.panel("beside", subject, beside, 0, height=400, most=most)
 
 try_this(vectors.tries(subject, own, fixed))

@@ -13,6 +13,7 @@ from gptviz.ui.pages.runs.experiments import experiments, ladder
 from gptviz.ui.pages.runs.manage import one_model
 from gptviz.ui.shell.close import close
 from gptviz.ui.views.entries import entries
+from gptviz.ui.views.fits import show_fits, watched_fits
 from gptviz.ui.widgets import addresses, try_this
 
 models = entries()
@@ -74,6 +75,9 @@ compare()
 try_this(curves.tries(models))
 st.header("One model", anchor=False)
 one_model(models)
+if any(watched_fits()):
+    st.header("Dictionaries", anchor=False)
+    show_fits()
 
 compared = curves.chosen_entries(models, quiet=True)
 close(

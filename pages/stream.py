@@ -12,7 +12,6 @@ from gptviz.ui.records.stream import MAP, PROBES, STEERING
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
-from gptviz.ui.widgets import say_answer
 
 subject = subject_bar()
 asked = vectors.ask_stream(subject)
@@ -39,14 +38,15 @@ if view == STEERING:
     close(PAGE, vectors.tries(asked), None if table is None else lambda: table, code, view)
     st.stop()
 picture = st.container()
-index = vectors.position_control(subject, asked)
+# The map begins with all tokens, the bars with the last.
+usual = len(asked.value.positions) - 1 if chosen is None else None
+index = vectors.position_control(subject, asked, usual)
 
 with picture:
     if chosen is not None:
         shown = vectors.map_of(subject, asked, chosen, index)
     else:
-        if sentence := vectors.who_writes_most(asked):
-            say_answer(*sentence)
+        vectors.say_what_happens(asked, index)
         shown = vectors.draw_written(subject, asked, index)
 
 code = vectors.code(asked, index, chosen)

@@ -39,16 +39,18 @@ with left:
     drawn = st.container()
     without = grid.losses(subject, text, to)
 before = loss_texts.loss_of(subject.key.unedited, text)
-shown = subject.key if lm.edits else grid.example(subject, units, without)
+shown, why = (subject.key, "") if lm.edits else grid.example(subject, units, without)
 guess = before_after.ask_guess_move(subject, shown)
 with sentence:
-    say_answer(f"{grid.describe_edits(shown, lm.model.config)}, {guess.sentence}.")
+    edited = grid.describe_edits(shown, lm.model.config)
+    said = f"{edited}, {guess.sentence}."
+    say_answer(said if lm.edits else f"For example, {said[0].lower()}{said[1:]}")
 with drawn:
     example = None if lm.edits else shown.edits[0]
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()}, example)
 with right:
     if not lm.edits:
-        st.caption("Nothing is switched off yet: this is an example, which is framed.")
+        st.caption(f"Nothing is switched off yet. The example is framed: {why}.")
     numbers, code = guess.show()
 with left:
     before_after.losses(subject, shown, text)

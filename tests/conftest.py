@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Before torch is imported: on tensors this small a second thread only waits.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Numbers of tests are those of PyTorch, whether `gptviz[fast]` is installed or not.
+os.environ["GPTVIZ_FAST"] = "0"
 # Nothing that reading the tests makes is garbage: to look for it took a third of that time, in each
 # worker.
 gc.disable()

@@ -15,8 +15,9 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import IO, Any
 
+from gptviz.language_model.fits import model_of, run_fit
 from gptviz.model.devices import device
-from gptviz.runs import training
+from gptviz.runs import checkpoints, training
 from gptviz.runs.status import StopRequest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -166,9 +167,7 @@ class TrainingThread:
     def _train(self) -> int:
         try:
             self._die_if_killed()
-            for _ in training.train(
-                self._folder, device=device(self._device), stop_requested=self._die_if_killed
-            ):
+            for _ in self._events():
                 pass
         except _Killed:
             return -getattr(signal, "SIGKILL", -1)  # as of a process that was killed
@@ -176,6 +175,14 @@ class TrainingThread:
             self._stderr.write(f"gptviz: {' '.join(str(error).split())}\n".encode())
             return 2
         return 0
+
+    def _events(self) -> Iterator[object]:
+        if (self._folder / checkpoints.PLAN).exists():
+            lm = model_of(self._folder, self._device)
+            return run_fit(self._folder, lm, stop_requested=self._die_if_killed)
+        return training.train(
+            self._folder, device=device(self._device), stop_requested=self._die_if_killed
+        )
 
     def _die_if_killed(self) -> StopRequest | None:
         if self._killed.is_set():

@@ -20,6 +20,8 @@ import yaml
 from packaging.requirements import Requirement
 
 import gptviz
+from gptviz.model import raw_blocks
+from gptviz.model.raw_blocks import PACKAGE
 from tests.waiting import app_answers, on_a_free_port
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,9 +112,8 @@ def test_the_wheel_names_its_version_licence_and_what_it_runs_on(wheel: Path) ->
     assert metadata.get_all("License-File") == ["LICENSE", "NOTICE.md"]
     # What is pinned for `make` and the container is what the wheel asks for, in a version that it
     # allows.
-    allowed = {
-        one.name: one.specifier for one in map(Requirement, metadata.get_all("Requires-Dist"))
-    }
+    required = [Requirement(one) for one in metadata.get_all("Requires-Dist")]
+    allowed = {one.name: one.specifier for one in required if "fast" not in str(one.marker)}
     pinned = {one.name: one.specifier for one in map(Requirement, lines_of("constraints.txt"))}
     assert sorted(lines_of("requirements.txt")) == sorted(allowed)
     for name, versions in allowed.items():
@@ -122,6 +123,22 @@ def test_the_wheel_names_its_version_licence_and_what_it_runs_on(wheel: Path) ->
         assert all(one.operator == ">=" for one in versions), (
             "no bound above that nothing is known to break"
         )
+    # Except for what is called by the addresses of its functions.
+    (fast,) = (one for one in required if one.name not in allowed)
+    only = f"=={raw_blocks.VERSION}"
+    assert (fast.name, str(fast.specifier), str(pinned[fast.name])) == (PACKAGE, only, only)
+    tested = next(line for line in lines_of("requirements-dev.txt") if line.startswith(PACKAGE))
+    for system, machine, version, has_wheel in (
+        ("linux", "x86_64", "3.13", True),
+        ("darwin", "arm64", "3.11", True),
+        ("win32", "AMD64", "3.12", True),
+        ("linux", "x86_64", "3.14", False),
+        ("darwin", "x86_64", "3.12", False),
+        ("win32", "ARM64", "3.12", False),
+    ):
+        place = {"sys_platform": system, "platform_machine": machine, "python_version": version}
+        for one in (fast, Requirement(tested)):
+            assert one.marker.evaluate({**place, "extra": "fast"}) is has_wheel
 
 
 def test_the_wheel_has_what_explains_each_page(wheel: Path) -> None:

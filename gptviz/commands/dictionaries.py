@@ -4,23 +4,31 @@ prompt.
 
 from __future__ import annotations
 
+import argparse
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .common import UsageError, nats, text_of
+from .interrupting import stop_on_interrupt
 from .options import File, Name, command
 from .printing import CommandOutput, Table
 
 if TYPE_CHECKING:
+    from gptviz.interp.dictionaries.dictionary import Dictionary
     from gptviz.interp.dictionaries.quality import Quality
     from gptviz.language_model import LanguageModel
+    from gptviz.language_model.core import LoadedModel
+    from gptviz.language_model.fits import Kept
+    from gptviz.runs.status import Status
 
 MOST_FEATURES = 6  # that are listed of a token
 
 
 @command(187)
 def dictionary(
-    lm: LanguageModel,
+    lm: LanguageModel | None = None,
     block: int | None = None,
     size: int | None = None,
     kind: Literal["topk", "relu"] = "topk",
@@ -31,11 +39,14 @@ def dictionary(
     target: Literal["stream", "mlp"] = "stream",
     corpus: File | None = None,
     called: Name | None = None,
+    resume: Name | None = None,
     read: File | None = None,
     out: File | None = None,
+    *,
+    options: argparse.Namespace,
 ) -> CommandOutput:
     """Fit a dictionary of sparse features to the stream of a model after a block, or to the output
-    of the block's MLP, and keep it.
+    of the block's MLP, and keep it; Ctrl-C stops the fit and keeps what it has.
 
     Args:
         block: the number of the block, counted from 0.
@@ -47,25 +58,32 @@ def dictionary(
         steps: how many steps it is fitted for.
         seed: decides where the features begin.
         target: what its features give back: the stream after the block, or with mlp what the
-        block's
-            MLP gives, from what it reads (a transcoder, which Circuit draws).
+            block's MLP gives, from what it reads (a transcoder, which Circuit draws).
         corpus: a text file that it is fitted to, without its last fifth; default: the data that the
             model was trained on.
         called: its name; default: after its block.
+        resume: go on with a fit that was stopped, paused or killed; it has its own model and
+            settings.
         read: instead of fitting one, a folder that SAELens wrote.
         out: write it too: to a file of this name that ends with .safetensors, in float16; else to a
             folder, as SAELens does.
     """
-    if (block is None) == (read is None):
+    from gptviz.language_model import fits
+    from gptviz.runs.fits import find
+
+    given = [each is not None for each in (block, read, resume)]
+    if sum(given) != 1 or (lm is None) != (resume is not None):
         raise UsageError(
-            "give the block whose stream a dictionary is fitted to with --block N, or a folder "
-            "with --read FOLDER"
+            "give a model and the block whose stream a dictionary is fitted to with --block N, or "
+            "a folder with --read FOLDER; or go on with a fit by --resume NAME alone"
         )
-    text = text_of(corpus)
-    if read is not None:
+    if read is not None and lm is not None:
         fresh = lm.read_dictionary(read, called)
-    elif block is not None:
-        fresh = lm.fit_dictionary(
+        return _described(lm, fresh, lm.dictionary_quality(fresh.name, text_of(corpus)), out)
+    if lm is not None and block is not None:
+        lm = lm.original
+        folder = fits.prepare_fit(
+            lm,
             block,
             size,
             kind,
@@ -73,13 +91,57 @@ def dictionary(
             cost=cost,
             steps=steps,
             seed=seed,
-            text=text,
+            text=text_of(corpus),
             name=called,
             target=target,
         )
+        opened: LoadedModel = lm
+    else:
+        folder = find(str(resume))
+        opened = fits.model_of(folder, options.device)
+    kept, status = _watch(folder, opened)
+    about = {"run": folder.name, "state": status.state}
+    if kept is None:
+        return CommandOutput(about, [f"{folder.name}: {status.state} before its first step"])
+    shown = _described(opened, kept.dictionary, kept.quality, out)
+    ended = f"{status.state}: the fit is kept as {folder}"
+    return CommandOutput(shown.content | about, [*shown.lines, ended])
+
+
+def _watch(folder: Path, lm: LoadedModel) -> tuple[Kept | None, Status]:
+    """Fit the dictionary in `folder`; what is kept at the end, and how it ended. A bar says how far
+    it is.
+    """
+    from gptviz.language_model import fits
+    from gptviz.machine import progress
+    from gptviz.machine.memory import keep_memory
+    from gptviz.runs.status import read_status
+
+    def show(text: str) -> None:
+        if sys.stderr.isatty():
+            print(f"gptviz: {text}", file=sys.stderr, flush=True)
+
+    keep_memory()
+    show(fits.said_before(folder, lm))
+    kept = None
+    with stop_on_interrupt(f"dictionary --resume {folder.name}", show) as stop_requested:
+        for event in fits.run_fit(folder, lm, stop_requested=stop_requested):
+            if isinstance(event, fits.Kept):
+                kept = event
+            else:
+                progress.report(event.step, fits.read_fit(folder).steps, "step", doing=event.words)
+    return kept, read_status(folder)
+
+
+def _described(
+    lm: LoadedModel, fresh: Dictionary, quality: Quality, out: str | None
+) -> CommandOutput:
+    """What a dictionary is and how good it is. It is written to `out`, if that is given."""
+    from gptviz.language_model.dictionaries import write_dictionary
+
     if out is not None:
-        lm.write_dictionary(fresh.name, out)
-    shown = quality_shown(lm.dictionary_quality(fresh.name, text))
+        write_dictionary(lm, fresh.name, out)
+    shown = quality_shown(quality)
     lines = [
         f"{fresh.name}: {fresh.said}",
         *shown.lines,

@@ -13,6 +13,7 @@ from .printing import CommandOutput, Table
 @command(20, on_device=False)
 def models() -> CommandOutput:
     """List the models that can be opened."""
+    from gptviz.model.raw_blocks import problem
     from gptviz.runs import checkpoints
 
     hidden = checkpoints.hidden_checkpoints()
@@ -31,7 +32,8 @@ def models() -> CommandOutput:
         ) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
         rows.append(row)
         cells.append((f"{name:<23}", f"{about}{notes}"))
-    return CommandOutput(rows, [Table(cells)])
+    said = [problem()] if problem() else []
+    return CommandOutput(rows, [Table(cells), *said])
 
 
 def _row(folder: Path) -> tuple[dict[str, Any], str]:

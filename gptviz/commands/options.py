@@ -66,7 +66,8 @@ def command(
     positional is an argument without a name, or, if it is a `Sequence`, any number of them. `_` at
     the end of its name is left out. The first paragraph of the docstring says what the command
     does, `Args` what an option does unless `SHARED` says it. The parameter `lm` is a model, which
-    the argument NAME names; `options` is all that was given.
+    the argument NAME names, and which may be left out if it has a default; `options` is all that
+    was given.
 
     Args:
         place: of the command in the help.
@@ -85,7 +86,8 @@ def command(
 
         def add_options(this: Parser) -> None:
             if MODEL in every:
-                this.add_argument("name", metavar="NAME")
+                is_needed = every[MODEL].default is Parameter.empty
+                this.add_argument("name", metavar="NAME", nargs=None if is_needed else "?")
                 _add_option(this, PRECISION, Precision, SHARED["precision"], is_needed=False)
             for each in parameters:
                 is_needed = each.default is each.empty and pairs is None
@@ -101,6 +103,8 @@ def command(
             if ALL_GIVEN in every:
                 given[ALL_GIVEN] = options
             if MODEL not in every:
+                return _call(function, given)
+            if options.name is None:
                 return _call(function, given)
             lm = open_model(options)
             if pairs is not None and (shown := pairs.show_answers(options, lm)) is not None:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import os
 import shlex
-import signal
 import sys
 import textwrap
-import time
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from gptviz.machine.hosting import hosting
 from gptviz.settings.fields import described, field_infos
 from gptviz.settings.known_names import name_known
 from gptviz.train.recipe import Recipe
 
-from .common import INTERRUPTED, Parser, UsageError, field_and_value, nats
+from .common import Parser, UsageError, field_and_value, nats
+from .interrupting import stop_on_interrupt
 from .options import Name, command, taken_values
 
 if TYPE_CHECKING:
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     from gptviz.data.source import Source
     from gptviz.runs.experiments import Plan
     from gptviz.runs.names import Claim
-    from gptviz.runs.status import StopRequest
     from gptviz.text import Tokenizer
     from gptviz.train.distributed import World
 
@@ -268,9 +264,7 @@ def _tokenizer(*files: str) -> Tokenizer:
 
 
 def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None) -> None:
-    """Train the run in `folder` and show a progress bar, losses and samples. Ctrl-C stops it after
-    the step, twice at once.
-    """
+    """Train the run in `folder` and show a progress bar, losses and samples."""
     from tqdm import tqdm
 
     from gptviz.machine.memory import keep_memory
@@ -284,35 +278,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             tqdm.write(text, file=sys.stdout)
             sys.stdout.flush()  # so that a log file has it now; the bar is for terminals only
 
-    # Ctrl-C: once after the step, twice at once
     keep_memory()
-    interrupts: list[int] = []
-
-    def stop_run(number: int, frame: object) -> None:
-        interrupts.append(number)
-        # an error raised while another one is handled would be printed with all that led to it
-        if len(interrupts) > 2:
-            os._exit(INTERRUPTED)
-        if len(interrupts) > 1:
-            raise KeyboardInterrupt
-        # the signal may come while another text is being printed
-        with contextlib.suppress(RuntimeError):
-            show(
-                "stopping after this step and saving the run (Ctrl-C again stops at once and "
-                "loses what came after the last save)"
-            )
-
-    before = {number: signal.signal(number, stop_run) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    # a server may bound how long a training takes
-    minutes = hosting().minutes
-    end = math.inf if minutes is None else time.monotonic() + 60 * minutes
-
-    def stop_requested() -> StopRequest | None:
-        if interrupts or time.monotonic() > end:
-            return "stop"
-        return None
-
     # the training, with a line for each thing that happens
     bar = tqdm(
         total=100.0,
@@ -325,7 +291,8 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
         what = "text"
     else:
         what = "token"
-    try:
+    goes_on = f"train --resume {folder.name}"
+    with contextlib.closing(bar), stop_on_interrupt(goes_on, show) as stop_requested:
         for event in training.train(
             folder, device=device, world=world, claim=claim, stop_requested=stop_requested
         ):
@@ -353,13 +320,6 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
                 )
             else:
                 show("    " + event.text.strip().replace("\n", "\n    "))
-    except KeyboardInterrupt:
-        show(f"stopped at once: train --resume {folder.name} goes on from what was saved last")
-        raise
-    finally:
-        bar.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
     # how it ended
     status = read_status(folder)

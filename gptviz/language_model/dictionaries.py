@@ -77,15 +77,19 @@ def fit_dictionary(
     """
     lm = lm.original
     with progress.part(0, 5, doing="reading the text"):
-        read, wanted = fitting.read_and_given(lm.model, block, target, _to_fit(lm, text))
+        read, wanted = fitting.read_and_given(lm.model, block, target, to_fit(lm, text))
     with progress.part(1, 5, 4):
         size = 4 * lm.model.config.d_model if size is None else size
         given = None if target == "stream" else wanted
         fresh = fitting.fit(
             read, block, size, kind, k=k, cost=cost, steps=steps, seed=seed, given=given
         )
-    usual_name = f"{'MLP' if fresh.is_transcoder else 'block'} {block}"
-    return keep_dictionary(lm, fresh, usual_name if name is None else name)
+    return keep_dictionary(lm, fresh, usual_name(block, target) if name is None else name)
+
+
+def usual_name(block: int, target: Target) -> str:
+    """What a dictionary is called that was given no name."""
+    return f"{'MLP' if target == 'mlp' else 'block'} {block}"
 
 
 def effort_of_dictionary(
@@ -232,7 +236,7 @@ def read_dictionary(lm: LoadedModel, folder: str | Path, name: str | None = None
     return keep_dictionary(lm, foreign, folder.name if name is None else name)
 
 
-def _to_fit(lm: LoadedModel, text: str | None) -> Iterator[Rows]:
+def to_fit(lm: LoadedModel, text: str | None) -> Iterator[Rows]:
     """Rows of the model's data as training draws them, without end and without those held out; or
     the first four fifths of a text.
     """

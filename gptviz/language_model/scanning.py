@@ -154,11 +154,13 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
         usual = float(np.median([part.value for part in units]))
     else:
         usual = 0.0
-    names = " minus ".join(
-        f"“{lm.tokenizer.label(answer)}”"
-        for answer in (token, attribution.against)
-        if answer is not None
-    )
+    label = lm.tokenizer.label
+    whole = f"the {brief(attribution.logit)} points of “{label(token)}”"
+    if attribution.against is not None:
+        whole = (
+            f"the {brief(attribution.logit)} points by which “{label(token)}” leads "
+            f"“{label(attribution.against)}”"
+        )
     # How much likelier the likeliest token is than each of equally likely ones, from 0 to 1.
     reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
     certainty = float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
@@ -167,11 +169,7 @@ def _guess(lm: LoadedModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
             strength = certainty * min(1.0, (part.value - usual) / attribution.logit)
         else:
             strength = 0.0
-        sentence = (
-            f"{_capital_first(part.title)} adds {format_signed(part.value)} to the logit of "
-            f"{names}, which is "
-            f"{brief(attribution.logit)}."
-        )
+        sentence = f"{_capital_first(part.title)} adds {format_signed(part.value)} to {whole}."
         yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
 
 

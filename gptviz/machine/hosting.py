@@ -100,7 +100,12 @@ class Hosting:
         low=100,
         high=1e7,
     )
-
+    fast: bool = setting(
+        True,
+        "Fast products",
+        "0: GGUF weights are multiplied by PyTorch, with factors rounded to bfloat16, although "
+        "gptviz[fast] is installed, which rounds them to 8 bits.",
+    )
     language: str | None = setting(
         None,
         "Language",

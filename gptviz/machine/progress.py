@@ -54,6 +54,20 @@ def listen_to(listener: Listener, viewer: Callable[[Any], object] | None = None)
         _viewer.reset(viewer_before)
 
 
+@contextmanager
+def overhear(listener: Listener) -> Iterator[None]:
+    """Call `listener` with the reports in this block, before who listens already."""
+    outer = _listener.get()
+
+    def hear(now: Progress) -> None:
+        listener(now)
+        if outer is not None:
+            outer(now)
+
+    with listen_to(hear, _viewer.get()):
+        yield
+
+
 def show_so_far(result: object) -> None:
     """Show the result of the whole computation as far as it is known. What is computed within a
     `part` shows nothing: its results are those of a part.

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .fast import ShortRMSNorm, product
-from .packed import Packed, Part, times_packed
+from .packed import BlockPart, Packed, Part, times_packed
 from .parts.attention import Attention, KVCache
 from .parts.blocks import Block, ParallelBlock
 from .parts.masks import WindowMask
@@ -226,9 +226,11 @@ class _Products:
     def __init__(self, *layers: Linear) -> None:
         #: for each layer an array [1, 1, out] that has what was computed last
         self.results = [torch.empty(1, 1, layer.out_features) for layer in layers]
-        # What packed matrices are multiplied with is rounded once for all of them.
+        # What packed matrices are multiplied with is rounded once for all that PyTorch multiplies.
         self._short = torch.empty(1, 1, layers[0].in_features, dtype=torch.bfloat16)
-        self._rounds = any(_is_packed(layer) for layer in layers)
+        packed = [cast(Packed, layer.weight) for layer in layers if _is_packed(layer)]
+        parts = [part for weight in packed for part in weight.parts or ()]
+        self._rounds = any(isinstance(part, Part) for part in parts)
         self._writes = [
             self._write(layer, result) for layer, result in zip(layers, self.results, strict=True)
         ]
@@ -284,6 +286,9 @@ def _multiply_packed(
     for part, to in zip(
         weight.parts, result.split([part.rows for part in weight.parts], dim=1), strict=True
     ):
+        if isinstance(part, BlockPart):
+            writes.append(part.times_one(short.shape[1], to))
+            continue
         for index, layer in enumerate(part.layers):
             writes.append(_layer(short, part, layer, to.add_ if index else to.copy_))
     if bias is None:

@@ -3,17 +3,18 @@
 A file of 4 to 8 bits a number keeps a matrix in small groups: in a group a number is scale · q +
 offset, with a whole number q. `Packed` is such a matrix as a tensor. A product with it is computed
 by PyTorch's kernel for 4-bit weights, which reads an eighth of the bytes of float32; where that
-kernel is slow, some rows at a time become float32 (`fastest_product`). Whoever asks for the numbers
-of a matrix gets them in float32, brought back from the file.
+kernel is slow, some rows at a time become float32 (`fastest_product`), and where the library of
+`raw_blocks` is installed and faster, it multiplies. Whoever asks for the numbers of a matrix gets
+them in float32, brought back from the file.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -23,8 +24,10 @@ from torch.nn import functional as F
 
 from gptviz.machine import memory
 from gptviz.machine.byte_cache import byte_cache
+from gptviz.machine.cores import sharing
 
-from .fast import product
+from .fast import Arena, product
+from .raw_blocks import FURTHEST, MANY, Product, furthest, multiplies, multiply
 
 # What the kernel is made for: numbers of a group, and rows that it handles together (a matrix has a
 # multiple of the smaller one). Smaller groups of a file become larger ones, whose scales take
@@ -33,6 +36,10 @@ GROUP = 32
 REGROUPED = 128
 ROWS = 64
 LEAST_ROWS = 16
+# How many rows of a matrix are multiplied to find out which way is faster; and how much more time
+# one may take with many vectors before the same rows are in memory a second time.
+ROWS_TIMED = 4 * ROWS
+SLOWER = 1.1
 # Numbers that are brought back to float32 at a time: few enough to stay in a processor's own
 # memory.
 AT_ONCE = 2**18
@@ -82,6 +89,9 @@ class StoredRows(Protocol):
     def read_rows(self, rows: Tensor) -> Groups:
         """Some rows, by their numbers [n]; an OSError if the file cannot be read any more."""
 
+    def read_blocks(self, rows: Tensor) -> Tensor:
+        """The bytes of some rows, [n, bytes of a row]; raises as `read_rows`."""
+
     def is_finite(self, rows: Tensor) -> bool:
         """Whether all numbers of some rows are; reads and raises as `read_rows`."""
 
@@ -100,7 +110,7 @@ class Packed(Tensor):
     of: Tensor  #: [out], for each row the one that it is of
     row: Tensor  #: [out], which row it is there
     turned: bool  #: whether this is the transpose, [in, out]
-    parts: tuple[Part, ...] | None
+    parts: tuple[Part | BlockPart, ...] | None
     _own: object
 
     @staticmethod
@@ -156,9 +166,7 @@ class Packed(Tensor):
     @property
     def memory(self) -> int:
         """The bytes that it takes in memory."""
-        return sum(
-            tensor.nbytes for part in self.parts or () for layer in part.layers for tensor in layer
-        )
+        return sum(part.memory for part in self.parts or ())
 
     def rows(self, index: Tensor | slice) -> Packed:
         """Some of its rows, or all in another order; `index` is of the rows, not of a
@@ -219,21 +227,24 @@ class Packed(Tensor):
 
     def prepare(self, allocate: Allocate) -> None:
         """Bring it to the form in which it is multiplied, in memory that `allocate` gives."""
-        ways = [_way(stored.bits, stored.group) for stored in self.stored]
+        ways = [
+            stored.kind if multiplies(stored.kind) else _way(stored.bits, stored.group)
+            for stored in self.stored
+        ]
         of = torch.tensor([ways.index(way) for way in ways])[self.of]
-        self.parts = tuple(Part.from_packed(self.rows(at), allocate) for at in _runs(of))
+        self.parts = tuple(_make_part(self.rows(at), allocate) for at in _runs(of))
 
     def times(self, x: Tensor) -> Tensor:
         """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up
-        was rounded to bfloat16.
+        was rounded to bfloat16, or x to 8 bits.
         """
         assert self.parts is not None
-        short = x.bfloat16().reshape(-1, x.shape[-1])  # [n, in]
+        flat = x.reshape(-1, x.shape[-1])  # [n, in]
         [part, *others] = self.parts
-        result = part.times(short)  # [n, rows]
+        result = part.times(flat)  # [n, rows]
         if others:
-            result = torch.cat([result, *(other.times(short) for other in others)], dim=1)
-        return result.view(*x.shape[:-1], -1)
+            result = torch.cat([result, *(other.times(flat) for other in others)], dim=1)
+        return result.view(*x.shape[:-1], result.shape[1])
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -261,6 +272,11 @@ class Part(NamedTuple):
     #: one for 4 bits, else two: numbers of 4 bits in the order that the product wants, and [groups,
     #: rows, 2] the scale of each group, and what it adds to 8 · scale
     layers: tuple[tuple[Tensor, Tensor], ...]
+
+    @property
+    def memory(self) -> int:
+        """The bytes that it takes."""
+        return sum(tensor.nbytes for layer in self.layers for tensor in layer)
 
     @classmethod
     def from_packed(cls, packed: Packed, allocate: Allocate) -> Part:
@@ -294,7 +310,8 @@ class Part(NamedTuple):
         return cls(rows, product, tuple(layers))
 
     def times(self, x: Tensor) -> Tensor:
-        """x · Wᵀ, of x [n, in] in bfloat16: [n, rows] in float32."""
+        """x · Wᵀ, of x [n, in] in float32: [n, rows] in float32."""
+        x = x.bfloat16()
         [(numbers, scales), *lower] = self.layers
         group = x.shape[1] // len(scales)
         result = self.product.times(x, numbers, group, scales).float()
@@ -303,6 +320,48 @@ class Part(NamedTuple):
         if result.shape[1] == self.rows:
             return result
         return result[:, : self.rows]
+
+
+class BlockPart(NamedTuple):
+    """Neighbouring rows of one kind that stay the blocks of their file (see `raw_blocks`)."""
+
+    kind: str  #: what their format calls it
+    blocks: Tensor  #: [rows, bytes of a row]
+    #: the same rows as PyTorch multiplies them, where that is faster with many vectors
+    for_many: Part | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.blocks)
+
+    @property
+    def memory(self) -> int:
+        """The bytes that it takes."""
+        return self.blocks.nbytes + (self.for_many.memory if self.for_many else 0)
+
+    @classmethod
+    def from_packed(cls, packed: Packed, allocate: Allocate) -> BlockPart:
+        """The part of these rows, which all have the same kind."""
+        stored = packed.stored[int(packed.of[0])]
+        size = stored.read_blocks(packed.row[:1]).shape[1]
+        blocks = allocate((len(packed.row), size), torch.uint8)
+        for at in packed.pieces():
+            some = packed.rows(at)
+            for run in _runs(some.of):
+                blocks[at][run] = some.stored[int(some.of[run.start])].read_blocks(some.row[run])
+        return cls(stored.kind, blocks)
+
+    def times(self, x: Tensor) -> Tensor:
+        """x · Wᵀ, of x [n, in] in float32: [n, rows] in float32."""
+        if self.for_many and len(x) >= MANY:
+            return self.for_many.times(x)
+        return multiply(self.kind, self.blocks, x)
+
+    def times_one(self, width: int, result: Tensor) -> Callable[[Tensor], None]:
+        """What writes x · Wᵀ, of x with so many numbers, to `result` [1, rows] again and again."""
+        product = Product(self.kind, self.blocks, 1, width)
+        return lambda x: product.write(x, result)
 
 
 class FourBitProduct(NamedTuple):
@@ -349,16 +408,58 @@ def fastest_product(width: int, group: int) -> FourBitProduct:
     q = torch.zeros(ROWS, width, dtype=torch.uint8)
     scales = torch.ones(width // group, ROWS, 2, dtype=torch.bfloat16)
     x = torch.ones(1, width, dtype=torch.bfloat16)
-    ways = {way: way.order(q) for way in (KERNEL, WIDENED)}
-    seconds = dict.fromkeys(ways, float("inf"))
+    ways = KERNEL, WIDENED
+    seconds = _time_each([partial(way.times, x, way.order(q), group, scales) for way in ways])
+    return ways[seconds.index(min(seconds))]
+
+
+def _time_each(acts: Sequence[Callable[[], object]], turns: int = 5) -> list[float]:
+    """The seconds that each takes."""
+    seconds = [float("inf")] * len(acts)
     # The first turn warms up, and the fastest of each counts: other work on this machine makes a
     # single one slow.
-    for _ in range(5):
-        for way, numbers in ways.items():
+    for _ in range(turns):
+        for place, act in enumerate(acts):
             begun = time.perf_counter()
-            way.times(x, numbers, group, scales)
-            seconds[way] = min(seconds[way], time.perf_counter() - begun)
-    return min(ways, key=lambda way: seconds[way])
+            act()
+            seconds[place] = min(seconds[place], time.perf_counter() - begun)
+    return seconds
+
+
+def _make_part(packed: Packed, allocate: Allocate) -> Part | BlockPart:
+    """The part of these rows that is multiplied in the shortest time."""
+    kind = packed.stored[int(packed.of[0])].kind
+    rows, width = packed.shape
+    if not multiplies(kind) or furthest(kind, ROWS_TIMED + rows % ROWS, width) > FURTHEST:
+        return Part.from_packed(packed, allocate)
+    with_one, with_many = _library_is_faster(packed)
+    if not with_one:
+        return Part.from_packed(packed, allocate)
+    part = BlockPart.from_packed(packed, allocate)
+    if with_many:
+        return part
+    return part._replace(for_many=Part.from_packed(packed, allocate))
+
+
+@cached({}, key=lambda it: (it.stored[int(it.of[0])].kind, it.shape[1]), lock=Lock())
+def _library_is_faster(packed: Packed) -> tuple[bool, bool]:
+    """Whether rows of one kind and width are multiplied in less time by the library for raw blocks
+    than by PyTorch: with one vector, and with many, where it may take a tenth more. Measured here
+    with some of them and one thread, and kept for the process.
+    """
+    width = packed.shape[1]
+    some = packed.rows(slice(ROWS_TIMED))
+    allocate = Arena(0).new_tensor
+    blocks = BlockPart.from_packed(some, allocate)
+    part = Part.from_packed(some, allocate)
+    one = torch.ones(1, width)
+    many = torch.ones(2 * MANY, width)
+    write = blocks.times_one(width, torch.empty(1, blocks.rows))
+    with sharing(1) as use_one_thread:
+        use_one_thread()
+        of_one = _time_each([lambda: write(one), lambda: part.times(one)], turns=50)
+        of_many = _time_each([lambda: blocks.times(many), lambda: part.times(many)], turns=15)
+    return of_one[0] < of_one[1], of_many[0] < SLOWER * of_many[1]
 
 
 def _runs(values: Tensor) -> list[slice]:

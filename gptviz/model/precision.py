@@ -17,10 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gptviz.machine.hosting import variable
+
 from .devices import STORED, may_bfloat16
 from .fast import LINE, Arena, make_fast
-from .packed import Packed, looked_up_packed, times_exactly, times_packed
+from .packed import BlockPart, Packed, looked_up_packed, times_exactly, times_packed
 from .parts.part import Embedding, Linear
+from .raw_blocks import problem
 from .transformer import Transformer
 
 # What a user may ask for → what weights are multiplied in.
@@ -29,6 +32,8 @@ PRECISIONS = (STORED, *TYPES)
 # Weights that are kept in 2 bytes become float32 as many at a time: few enough to stay in a
 # processor's own memory.
 AT_ONCE = 2**18
+# How blocks are multiplied by the library of `raw_blocks`, and what turns that off.
+BY_LIBRARY = f"8 bits by ik_llama.cpp ({variable('fast')}=0: in bfloat16)"
 
 
 def check(precision: str) -> None:
@@ -157,10 +162,15 @@ def describe_types(model: Transformer) -> str:
     multiplied in where that differs.
     """
     linear = [part for part in model.modules() if isinstance(part, Linear)]
-    if kinds := {
-        kind for part in linear if isinstance(part.weight, Packed) for kind in part.weight.kinds
-    }:
-        return f"{', '.join(sorted(kinds))}, multiplied in bfloat16"
+    if packed := [part.weight for part in linear if isinstance(part.weight, Packed)]:
+        kinds = sorted({kind for weight in packed for kind in weight.kinds})
+        roundings = {
+            BY_LIBRARY if isinstance(part, BlockPart) else "bfloat16"
+            for weight in packed
+            for part in weight.parts or ()
+        }
+        why = f" ({problem()})" if problem() else ""
+        return f"{', '.join(kinds)}, multiplied in {' and '.join(sorted(roundings))}{why}"
     matrix = model.embed.weight.dtype
     products = {part.multiply for part in linear}
     name = str(matrix).removeprefix("torch.")
@@ -170,7 +180,9 @@ def describe_types(model: Transformer) -> str:
 
 
 def rounds(model: Transformer) -> bool:
-    """Whether products with the matrices of an open model are rounded to 2 bytes a number."""
+    """Whether products with the matrices of an open model are rounded to 2 bytes a number or
+    less.
+    """
     weights = [part.weight for part in model.modules() if isinstance(part, Linear | Embedding)]
     return any(
         isinstance(weight, Packed) or weight.dtype.itemsize < torch.float32.itemsize

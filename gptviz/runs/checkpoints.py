@@ -65,6 +65,7 @@ LONGEST = {
     "tokenizer.json": 64 * 2**20,
     "source.json": 2**20,
     "adapter.json": 2**20,
+    "plan.json": 2**16,
 }
 MOST_VALUES = 500_000
 
@@ -169,13 +170,18 @@ def about_hiding(name: str, folder: Path) -> str:
     )
 
 
-def _folders_in(root: Path) -> dict[str, Path]:
+def folders_with(file: str) -> dict[str, Path]:
+    """What the user's own folder of models has beside these: every folder with this file, by name."""
+    return _folders_in(own_folder(), file)
+
+
+def _folders_in(root: Path, file: str = "config.json") -> dict[str, Path]:
     """The checkpoints in one folder, by name, without links that lead out of it and folders that
     may not be read.
     """
     by_name: dict[str, Path] = {}
     for name in sorted(_names_in(root)):
-        if _is_model(root, name):
+        if _is_model(root, name, file):
             by_name.setdefault(_show_name(name), root / name)
     return by_name
 
@@ -189,15 +195,13 @@ def _names_in(root: Path) -> list[str]:
     return []
 
 
-def _is_model(root: Path, name: str) -> bool:
+def _is_model(root: Path, name: str, file: str = "config.json") -> bool:
     # os.path instead of pathlib, which raises for a folder that may not be read and for a link to
     # itself.
     path = os.path.join(root, name)
-    has_config = not name.startswith(".") and os.path.lexists(os.path.join(path, "config.json"))
+    has_file = not name.startswith(".") and os.path.lexists(os.path.join(path, file))
     leads_into = os.path.join(os.path.realpath(root), "")
-    return has_config and (
-        not os.path.islink(path) or os.path.realpath(path).startswith(leads_into)
-    )
+    return has_file and (not os.path.islink(path) or os.path.realpath(path).startswith(leads_into))
 
 
 def name_of(folder: Path) -> str:
@@ -239,13 +243,13 @@ def imported_from(folder: Path) -> str | None:
 
 def read_kind(folder: Path) -> Kind:
     """The kind of a model by its config, of which nothing else is checked."""
-    fields = _read_json(folder, "config.json").get("config")
+    fields = read_json(folder, "config.json").get("config")
     return kind_said(fields if isinstance(fields, dict) else {})
 
 
 def _card(folder: Path) -> dict[str, Any]:
     if os.path.lexists(folder / "card.json"):
-        return _read_json(folder, "card.json")
+        return read_json(folder, "card.json")
     return {}
 
 
@@ -258,7 +262,7 @@ def read_config(folder: Path) -> Config:
     """The config of a checkpoint; no weights are read."""
     from gptviz.model import Config
 
-    content = _read_json(folder, "config.json")
+    content = read_json(folder, "config.json")
     if content.get("format") != FORMAT:
         raise CheckpointError(
             f"{name_of(folder)}/config.json is of format {content.get('format')!r:.80}, this "
@@ -279,7 +283,10 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         )
 
 
-def _read_json(folder: Path, file: str) -> dict[str, Any]:
+def read_json(folder: Path, file: str) -> dict[str, Any]:
+    """The JSON object in a `file` of a checkpoint, one of `LONGEST`; a CheckpointError if it cannot
+    be read.
+    """
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
@@ -405,7 +412,7 @@ def is_adapter(folder: Path) -> bool:
 
 def read_adapter(folder: Path) -> Adapter:
     """The adapter in `folder`, without its numbers."""
-    content = _read_json(folder, "adapter.json")
+    content = read_json(folder, "adapter.json")
     base = content.get("base")
     sha256 = content.get("sha256")
     ranks = content.get("ranks")
@@ -569,7 +576,7 @@ def source_of(folder: Path) -> ModelSource:
     from gptviz.pretrained.opening import ImportRefusedError, source_from_reference
 
     try:
-        return source_from_reference(_read_json(folder, "source.json"))
+        return source_from_reference(read_json(folder, "source.json"))
     except ImportRefusedError as error:
         raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
@@ -693,6 +700,7 @@ LONGEST_NAME = 64
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 SNAPSHOT = re.compile(r"[0-9]{8,12}\.safetensors")
 DICTIONARY = "dictionary.safetensors"
+PLAN = "plan.json"  # instead of a model, the plan of a dictionary that is fitted: see `fits`
 NOTES = "notes.json"  # what the reader calls units of the model, and wrote about them
 FILES = {
     *(
@@ -704,7 +712,7 @@ FILES = {
         "card.json",
         "snapshots",
     ),
-    *("log.jsonl", "state.safetensors", "status.json", "stop_request", DICTIONARY, NOTES),
+    *("log.jsonl", "state.safetensors", "status.json", "stop_request", DICTIONARY, NOTES, PLAN),
     "wish",  # the stop request of version 0.1
 }
 

@@ -339,6 +339,14 @@ PLANS: dict[str, Plan] = {
         data="addition",
         related=("sums",),
     ),
+    "addition-sparse": Plan(
+        "addition",
+        "The same sums with one weight in twenty: of each matrix 95 in 100 become 0, and it still "
+        "makes no mistake.",
+        replace(_TASK, steps=5_000, final_rate=0.02, evaluations=12, keep_weights=0.05),
+        data="addition",
+        related=("addition",),
+    ),
     "copy": Plan(
         "copy", "Every token repeats the token a fixed distance before it.", _TASK, data="copy"
     ),
@@ -555,6 +563,7 @@ GROUPS = (
         (
             "sums",
             "addition",
+            "addition-sparse",
             "copy",
             "induction",
             "modular",

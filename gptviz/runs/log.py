@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gptviz.machine.bounded import n_values, parse_json, read_regular
 from gptviz.machine.errors import reason_of
-from gptviz.train.trainer import Evaluated, Stepped
+from gptviz.train.trainer import Evaluated
 
 from . import checkpoints
 from .card import count, finite_or_none, shares
@@ -42,13 +42,14 @@ class LogLine:
     step: int  #: how many steps had been taken
     progress: float | None = None  #: the share of the run that is done
     #: the mean training loss since the last line, or the validation loss; in nats per token (for a
-    #: classifier: per text)
+    #: classifier: per text). Of the fit of a dictionary the share of the variance that is missed
     loss: float | None = None
     learning_rate: float | None = None  #: that of the step
     gradient_norm: float | None = None  #: that of the step, before clipping
     tokens_per_second: float | None = None  #: the speed of training
     seconds: float | None = None  #: the time that training had taken, in seconds
     seconds_left: float | None = None  #: the time that the rest of the run is expected to take
+    active: float | None = None  #: in a fit, how many features are active at a token
     accuracy: float | None = None  #: the share of held-out predictions that were right
     exact_match: float | None = None  #: the share of held-out answers without a mistake
     #: the share of predictions that were right on rows that the model is trained on, without
@@ -118,36 +119,33 @@ class LogWriter:
             "log.recent": torch.tensor(self.recent_loss, dtype=torch.float64),
         }
 
-    def record_step(self, event: Stepped) -> None:
-        """Record a step; the loss of a line is the mean since the line before."""
-        self.losses.append(event.loss)
-        first = math.isnan(self.recent_loss)
-        if first:
-            self.recent_loss = event.loss
+    def record_step(self, step: int, progress: float, loss: float, **numbers: float) -> None:
+        """Record a step, with other numbers of it; the loss of a line is the mean since the line
+        before.
+        """
+        self.losses.append(loss)
+        if math.isnan(self.recent_loss):
+            self.recent_loss = loss
         else:
-            self.recent_loss = 0.98 * self.recent_loss + 0.02 * event.loss
-        every = 2 ** max(0, (event.step // LINES_PER_DOUBLING).bit_length() - 1)
-        if event.step % every == 0 or event.progress >= 1:
-            self._write(
-                kind="step",
-                step=event.step,
-                progress=round(event.progress, 6),
+            self.recent_loss = 0.98 * self.recent_loss + 0.02 * loss
+        every = 2 ** max(0, (step // LINES_PER_DOUBLING).bit_length() - 1)
+        if step % every == 0 or progress >= 1:
+            self.record(
+                "step",
+                step,
+                progress=round(progress, 6),
                 loss=float(f"{sum(self.losses) / len(self.losses):.6g}"),
-                learning_rate=float(f"{event.learning_rate:.4g}"),
-                gradient_norm=float(f"{event.gradient_norm:.4g}"),
-                tokens_per_second=round(event.tokens_per_second),
-                seconds=round(event.seconds, 3),
-                seconds_left=round(event.seconds_left, 1),
+                **numbers,
             )
             self.losses.clear()
 
     def record_evaluation(self, event: Evaluated, *, by_place: bool, **measured: float) -> None:
-        """Record an evaluation, and the other measurements."""
+        """Record an evaluation of a model, and the other measurements."""
         more = measured | ({"by_place": event.evaluation.by_place()} if by_place else {})
         accuracy = event.evaluation.accuracy
-        self._write(
-            kind="evaluation",
-            step=event.step,
+        self.record(
+            "evaluation",
+            event.step,
             loss=event.loss,
             accuracy=accuracy,
             seconds=event.seconds,
@@ -156,17 +154,17 @@ class LogWriter:
 
     def record_sample(self, step: int, text: str) -> None:
         """Record a sample of the text that the model writes after `step` steps."""
-        self._write(kind="sample", step=step, text=text)
+        self.record("sample", step, text=text)
 
     def record_divergence(self, step: int, text: str) -> None:
         """Record that the run has diverged after `step` steps; `text` says so."""
-        self._write(kind="diverged", step=step, text=text)
+        self.record("diverged", step, text=text)
 
-    def _write(self, **line: Any) -> None:
-        """Add a line. Lines are written to the disk with the first one that comes `FLUSH_EVERY`
-        seconds after the last flush.
+    def record(self, kind: str, step: int, **line: Any) -> None:
+        """Record a line of this kind after `step` steps. Lines are written to the disk with the
+        first one that comes `FLUSH_EVERY` seconds after the last flush.
         """
-        self.lines.append(json.dumps(line))
+        self.lines.append(json.dumps({"kind": kind, "step": step, **line}))
         self.written += 1
         if time.monotonic() - self.flushed > FLUSH_EVERY:
             self.flush()

@@ -1,6 +1,6 @@
-"""The training queue: each run is trained by a separate process, one run at a time, in the order
-they were submitted. Two runs that are to be compared, twins, are trained beside each other and
-count as one.
+"""The training queue: each run, a model or the fit of a dictionary, is trained by a separate
+process, one run at a time, in the order they were submitted. Two runs that are to be compared,
+twins, are trained beside each other and count as one.
 
 The queue is stored only in the folders of the runs: a run waits if its status is "waiting", and the
 time its status was written gives its place. So every page and every browser sees the same queue,
@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from gptviz.machine.errors import reason_of
 from gptviz.machine.files import home
@@ -28,6 +28,8 @@ from gptviz.machine.hosting import carry_rights, environment, hosting, variable
 from gptviz.machine.lines import lines_of
 
 from . import checkpoints
+from .checkpoints import PLAN
+from .fits import read_fit
 from .run import read_run
 from .status import (
     RunError,
@@ -50,6 +52,17 @@ PACKAGES = Path(__file__).resolve().parents[2]
 
 class QueueFullError(RunError):
     """As many runs wait as are allowed."""
+
+
+class RunKind(NamedTuple):
+    """A kind of run."""
+
+    read: Callable[[Path], object]  #: a RunError or CheckpointError if the run cannot go on
+    command: str  #: the command whose option `--resume NAME` goes on with it
+
+
+#: The kinds by the file that a folder of this kind has: a model, and the fit of a dictionary.
+KINDS = {"config.json": RunKind(read_run, "train"), PLAN: RunKind(read_fit, "dictionary")}
 
 
 class Queue:
@@ -113,7 +126,7 @@ class Queue:
                 with suppress(subprocess.TimeoutExpired):
                     self._processes[name].wait(10)
                 self._update()
-            read_run(folder)
+            _kind_of(folder).read(folder)
             if read_status(folder).state == "finished":
                 raise RunError(f"{name} is finished: begin a new run, from its weights if you like")
             waiting = self.waiting_runs()
@@ -205,7 +218,9 @@ class Queue:
 
     def _folder(self, name: str) -> Path:
         folder = self.root / name
-        if not checkpoints.NAME.fullmatch(name) or not (folder / "config.json").is_file():
+        if not checkpoints.NAME.fullmatch(name) or not any(
+            (folder / file).is_file() for file in KINDS
+        ):
             raise checkpoints.CheckpointError(
                 f"there is no run named {name[:80]!r} among your own models"
             )
@@ -310,7 +325,7 @@ class Queue:
 
     def _start(self, name: str) -> None:
         folder = self.root / name
-        command = [sys.executable, "-m", "gptviz", "train", "--resume", name]
+        command = [sys.executable, "-m", "gptviz", _kind_of(folder).command, "--resume", name]
         if device := self._devices.pop(name, None):
             command += ["--device", device]
         path = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
@@ -336,6 +351,12 @@ class Queue:
             write_status(
                 folder, "failed", f"no process could be started to train it ({reason_of(error)})"
             )
+
+
+def _kind_of(folder: Path) -> RunKind:
+    """The kind of the run in `folder`; of one that is gone by now, a model."""
+    known = (kind for file, kind in KINDS.items() if (folder / file).is_file())
+    return next(known, KINDS["config.json"])
 
 
 def _last_error(folder: Path, code: int) -> str:

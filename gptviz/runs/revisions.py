@@ -97,6 +97,15 @@ def by_step(revisions: Sequence[str]) -> dict[int, str]:
     return dict(enumerate(revisions))
 
 
+def names_on_axis(revisions: Mapping[str, str] | None) -> dict[int, str]:
+    """The revisions on a card by step, where their names say no step, but are only in an order;
+    else none.
+    """
+    named = revisions or {}
+    is_counted = [*by_step([*named.values()])] == [*range(len(named))]
+    return {int(step): name for step, name in named.items()} if is_counted else {}
+
+
 def look_up(given: str, revisions: Sequence[str]) -> Revisions:
     """What the hub has of revisions of a model. No weights are fetched.
 

@@ -7,24 +7,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from gptviz._version import __version__
 from gptviz.data.batches import Data
 from gptviz.data.registry import source_from
 from gptviz.data.source import Source
-from gptviz.machine.bounded import require_regular
 from gptviz.machine.cores import FreeCores
-from gptviz.machine.errors import reason_of
 from gptviz.model import Transformer
 from gptviz.text import Tokenizer
 from gptviz.train.distributed import World
@@ -34,10 +30,11 @@ from gptviz.train.trainer import Evaluated, Event, Stepped, Trainer
 
 from . import checkpoints
 from .card import LossEntry
-from .checkpoints import CheckpointError, NotNumbersError
+from .checkpoints import NotNumbersError
 from .divergence import divergence_of
 from .log import LogWriter
 from .names import Claim
+from .resuming import SAVE_EVERY, RequestedError, failures_noted, restore_state
 from .run import Run, read_run
 from .status import (
     RunError,
@@ -48,8 +45,6 @@ from .status import (
     stop_request,
     write_status,
 )
-
-SAVE_EVERY = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -100,12 +95,8 @@ def train(
             )
         threads = torch.get_num_threads()
         try:
-            yield from _train(folder, torch.device(device), world, stop_requested)
-        except (DivergedError, CheckpointError, ValueError, OSError, RuntimeError) as error:
-            with suppress(CheckpointError):
-                if world.is_main:
-                    write_status(folder, "failed", reason_of(error))
-            raise
+            with failures_noted(folder, writes=world.is_main):
+                yield from _train(folder, torch.device(device), world, stop_requested)
         finally:
             torch.set_num_threads(threads)
 
@@ -144,7 +135,7 @@ def _train(
         world=world,
         between=requests.between_batches,
     )
-    state = _restore(folder, trainer)
+    state = restore_state(folder, trainer)
     # One process writes for all.
     if world.is_main:
         recorder = _Recorder(run, tokenizer, source, data, trainer, state)
@@ -169,8 +160,8 @@ def _train(
                     else:
                         request = None
                     if agreed := _broadcast_request(request, world, device):
-                        raise _RequestedError(agreed)
-        except _RequestedError as requested:
+                        raise RequestedError(agreed)
+        except RequestedError as requested:
             outcome = "paused" if requested.how == "pause" else "stopped"
         if outcome == "stopped":
             requests.is_last = True
@@ -178,7 +169,7 @@ def _train(
                 yield event
                 if recorder is not None:
                     yield from recorder.record(event)
-    except _RequestedError:
+    except RequestedError:
         outcome = "paused"
     except DivergedError as error:
         if recorder is not None:
@@ -197,14 +188,6 @@ def _numbers_in(measured: Mapping[str, Any], before: str = "") -> Iterator[tuple
             yield from _numbers_in(value, f"{before}{name}.")
         elif isinstance(value, float):
             yield before + name, value
-
-
-class _RequestedError(Exception):
-    """The user requested the end of the training during a computation that can be interrupted."""
-
-    def __init__(self, how: StopRequest) -> None:
-        super().__init__(how)
-        self.how: StopRequest = how
 
 
 class _Requests:
@@ -235,14 +218,14 @@ class _Requests:
         """
         how = self.open_request() if self._world.size == 1 else None
         if how == "pause" or (how == "stop" and not self.is_last):
-            raise _RequestedError(how)
+            raise RequestedError(how)
 
     def while_choosing(self, doing: str) -> None:
         """Write the present trial of the choice of an engine into the status, and interrupt it if
         the user asks for an end.
         """
         if how := self.open_request():
-            raise _RequestedError(how)
+            raise RequestedError(how)
         told = f"{doing} ({time.monotonic() - self._begun:.0f} s so far)"
         if told != self._told:
             self._told = told
@@ -271,7 +254,7 @@ def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) 
         return run
     try:
         engine = choose_engine(model, data, run.recipe, meanwhile=requests.while_choosing)
-    except _RequestedError as requested:
+    except RequestedError as requested:
         requests.made = requested.how
         return run
     return replace(_note_on_card(run, engine=engine.to_dict()), engine=engine)
@@ -294,24 +277,6 @@ def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:
     bfloat16 = bool(world.broadcast(float(engine.bfloat16), device))
     compiled = bool(world.broadcast(float(engine.compiled), device))
     return replace(engine, bfloat16=bfloat16, compiled=compiled)
-
-
-def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
-    """Restore `trainer` from the state saved in `folder`, and return that state; it is empty if
-    nothing was saved.
-    """
-    path = folder / "state.safetensors"
-    try:
-        require_regular(path)
-        state = load_file(path)
-        trainer.restore(state)
-    except FileNotFoundError:
-        return {}
-    except (OSError, SafetensorError, ValueError) as error:
-        raise RunError(
-            f"{folder.name}/{path.name} is damaged ({reason_of(error)}): begin the run again"
-        ) from None
-    return state
 
 
 class _Recorder:
@@ -373,7 +338,16 @@ class _Recorder:
             yield sample
             self._save()
             return
-        self.log.record_step(event)
+        self.log.record_step(
+            event.step,
+            event.progress,
+            event.loss,
+            learning_rate=float(f"{event.learning_rate:.4g}"),
+            gradient_norm=float(f"{event.gradient_norm:.4g}"),
+            tokens_per_second=round(event.tokens_per_second),
+            seconds=round(event.seconds, 3),
+            seconds_left=round(event.seconds_left, 1),
+        )
         if self.recipe.saves_snapshot(event.step) or event.progress >= 1:
             self._snapshot()
         if time.monotonic() - self.saved > SAVE_EVERY:

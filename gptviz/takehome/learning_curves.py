@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,14 @@ def read_curve(folder: Path) -> Curve:
     """The losses of a model, from its log, or without one its card; a CheckpointError if its config
     or card cannot be read.
     """
+    config = checkpoints.read_config(folder)
+    return replace(read_losses(folder), uniform=math.log(config.n_label or config.vocab_size))
+
+
+def read_losses(folder: Path) -> Curve:
+    """The losses of a run, of a model or of the fit of a dictionary, from its log, or without one
+    its card; a CheckpointError if the card cannot be read.
+    """
     card = checkpoints.read_card(folder)
     log = read_log(folder / "log.jsonl")
     training = curve_points(log, "step", "loss") or [
@@ -27,7 +36,6 @@ def read_curve(folder: Path) -> Curve:
     partial = dict(curve_points(log, "evaluation", "share")) or {
         entry.step: entry.others["share"] for entry in card.losses if "share" in entry.others
     }
-    config = checkpoints.read_config(folder)
     return Curve(
         checkpoints.name_of(folder),
         np.array([step for step, _ in training], float),
@@ -35,7 +43,6 @@ def read_curve(folder: Path) -> Curve:
         np.array([step for step, _ in validation], float),
         np.array([loss for _, loss in validation]),
         floor=card.floor,
-        uniform=math.log(config.n_label or config.vocab_size),
         shares=np.array([partial.get(step, 1.0) for step, _ in validation]) if partial else None,
     )
 

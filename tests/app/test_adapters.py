@@ -129,7 +129,7 @@ def test_half_the_adapter_is_suggested_with_what_it_does_to_this_prompt() -> Non
             for edits in ((), ("adapter=0.5",))
         )
     )
-    assert f"{percent(compare.total_variation(half))} of the probability moves" in says(at)
+    assert f"{percent(compare.total_variation(half))} of the probability" in says(at)
 
 
 def test_runs_saves_an_adapter_for_peft_and_offers_that_of_no_other_model() -> None:

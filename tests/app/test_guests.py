@@ -21,7 +21,6 @@ from gptviz import streamlit_internals
 from gptviz.data.text import TaskSource
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import Direction
-from gptviz.interp.dictionaries import fitting
 from gptviz.machine import job
 from gptviz.runs import checkpoints, fitted, manage
 from gptviz.runs.queue import own_queue
@@ -49,9 +48,7 @@ MORE = {
 # `make test-all`.
 KEEPS: dict[str, tuple[str, ...]] = {
     "stream": ("direction-", "case-upper-"),
-    "features": ("dictionary.block",),
-    "train": ("dictionary.block",),
-    **dict.fromkeys(("lens", "runs", "home", "open_model", "neurons"), ()),
+    **dict.fromkeys(("features", "train", "lens", "runs", "home", "open_model", "neurons"), ()),
 }
 # The most that is pressed on a page at one address.
 MOST_PRESSED = 60
@@ -111,8 +108,6 @@ def owners(
     mark_waiting(tiny_model("waits"))
     directions.keep(Direction("mine-00000000", {0: torch.ones(16)}, np.full(3, np.nan)))
     (home / "corpora").mkdir()
-    fit = fitting.fit
-    monkeypatch.setattr(fitting, "fit", lambda *args, **how: fit(*args, **how | {"steps": 20}))
     monkeypatch.setattr(fitted, "_in_memory", {})
     # a queue that trains nothing, so that what waits goes on waiting
     monkeypatch.setenv("GPTVIZ_TRAINING", "0")

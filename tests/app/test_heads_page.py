@@ -70,11 +70,11 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     ]
     middle = sorted(expected.flat)[expected.size // 2 - 1 : expected.size // 2 + 1]
     also = int((expected >= head_scores.CLEARLY).sum()) - 1
-    so = f"; so do {also} of the other {expected.size - 1} heads" if also else ""
-    others = "; of the others 30 % or more" if also else ""
+    do = "does" if also == 1 else "do"
+    others = f" Of the other {expected.size - 1} heads {also} {do} it too." if also else ""
     assert (
-        "Head 2 of block 1 finds where the same token stood before, and reads what came next"
-        f"{so}.** {100 * expected.max():.1f} % of its attention goes there, on average{others}. "
+        "Head 2 of block 1 finds where the same token stood before, and reads what came next.** "
+        f"{100 * expected.max():.1f} % of its attention goes there, on average.{others} "
         "They read random tokens, said twice:" in says(at)
     )
     # over the prompt no random tokens are read
@@ -87,6 +87,14 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     shown = payload(at, "heads pattern")[1]["pattern"]
     pattern = run(lm.model, repeated_tokens(lm)[:1])["blocks.1.attention.pattern"][0, 2].numpy()
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
+    # The example is the largest share, but for those on the first token and on the token itself.
+    places = [(i, j) for i in range(len(pattern)) for j in range(1, i)]
+    largest = max(float(pattern[at]) for at in places)
+    query, key = max(at for at in places if pattern[at] >= largest - does.NEARLY)
+    ids = repeated_tokens(lm)[0].tolist()
+    assert ids[key - 1] == ids[query], "it came after the same token"
+    reads, is_read = (lm.tokenizer.label(ids[one]) for one in (query, key))
+    assert f"at “{reads}” head 2 of block 1 reads “{is_read}” most" in says(at)
     assert "Open head 2 of block 1 on Attention" in [
         one.proto.label for one in at.main.get("page_link")
     ]

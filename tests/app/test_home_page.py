@@ -40,8 +40,10 @@ def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages
         "sentences",
         "Mary",
     )
-    assert "The text is cut into 14 tokens, 3 blocks read them" in says(app)
-    assert f"“Mary” gets the most, {percent(float(guess.max()))}." in says(app)
+    guessed = f"guesses “Mary” next ({percent(float(guess.max()))})."
+    assert f"The model cuts the text into 14 tokens, reads them in 3 blocks, and {guessed}" in says(
+        app
+    )
     assert "next token" in app.title[0].value
     labels = [link.proto.label for link in app.main.get("page_link")]
     assert {"Classify", "Translate"} <= set(labels)

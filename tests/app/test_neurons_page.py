@@ -20,9 +20,10 @@ from gptviz.language_model import units
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
+from gptviz.ui.pages.neurons import neurons
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.shell.subject import AskedAnalysis, model_key
-from gptviz.ui.views import one_unit, where_most
+from gptviz.ui.views import where_most
 from gptviz.ui.views.texts import OWN, PASSAGES
 from gptviz.ui.views.where_most import HELD_OUT, PROMPT, WRITTEN
 from tests import hand_built
@@ -87,7 +88,29 @@ def test_the_figures_of_a_neuron_are_what_it_does() -> None:
             np.testing.assert_allclose(
                 frame[title].sort_index(), getattr(activity, name), atol=1e-6
             )
-        assert neuron == activity.ranked("largest")[0]
+        shown = [activity.places(one)[: where_most.SHOWN] for one in range(len(frame))]
+        alike = [
+            Counter(
+                int(activity.rows[row][at])
+                for (row, at), value in zip(places, activity.highest[:, one], strict=False)
+                if value > 0
+            )
+            for one, places in enumerate(shown)
+        ]
+        most = [max(tokens.values(), default=0) for tokens in alike]
+        assert most[neuron] == max(most)
+        assert list(frame[neurons.SAME_TOKEN].sort_index()) == most
+        assert list(frame[neurons.SAME_TOKEN]) == sorted(most, reverse=True)
+        (token, times), *_ = alike[neuron].most_common(1)
+        places = alike[neuron].total()
+        label = lm.tokenizer.label(token)
+        if places > 1:
+            assert 2 * times > places
+            does = "answers most to"
+            assert f"at {times} of the {places} places" in says(at)
+        else:
+            does = "is most active at"
+        assert f"Neuron {neuron} of block 1 {does} “{label}”" in says(at)
         counts = numbers(chart(at, "neuron histogram")["data"][0]["y"])
         np.testing.assert_array_equal(np.nan_to_num(counts), activity.histogram(neuron).values)
         ids = lm.encode(at.text_area(key="prompt").value)
@@ -118,10 +141,27 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
     assert f"here “{often}” {format_count(times, 'time')}" in says(opened)
     (row, at), *_ = seen.places(4)
     label = lm.tokenizer.label(int(rows[row][at]))
-    assert f"Neuron 4 of block 0 is most active at “{label}”" in says(opened)
+    alike = 2 * times > min(where_most.SHOWN, len(seen.places(4)))
+    does = "answers most to" if alike else "is most active at"
+    assert f"Neuron 4 of block 0 {does} “{often if alike else label}”" in says(opened)
     subject = SimpleNamespace(lm=lm, key=key)
-    never = replace(seen, largest=seen.largest * 0)
-    assert "at none of the" in one_unit.answers_to(subject, never, 4)[0]  # type: ignore[arg-type]
+    never = replace(seen, largest=seen.largest * 0, highest=-np.abs(seen.highest))
+    assert "at none of the" in neurons.answer(subject, never, 4)[0]  # type: ignore[arg-type]
+    # A neuron that is active at another token each time is not said to answer to one.
+    one_each = [(row, at) for row in range(len(rows)) for at in range(len(rows[row]))]
+    different = list({int(rows[row][at]): (row, at) for row, at in one_each}.values())
+    assert len(different) > where_most.SHOWN
+    kept = len(seen.highest)
+    mixed = replace(
+        seen,
+        highest=np.ones_like(seen.highest),
+        highest_at=np.broadcast_to(
+            np.array(different[:kept])[:, None], (kept, *seen.highest_at.shape[1:])
+        ),
+    )
+    sentence, then = neurons.answer(subject, mixed, 4)  # type: ignore[arg-type]
+    assert "is most active at" in sentence
+    assert "hard to say" in then
     for context, (row, at), value in zip(
         where_most.contexts(key, "blocks.0.mlp", 4, pieces),
         pieces,
@@ -252,6 +292,16 @@ def test_of_a_model_from_elsewhere_neurons_read_passages_of_books_at_first_or_a_
     assert "text=gptviz.text.passages(), most=4096" in "".join(code.value for code in at.code)
     at = opened("pages/neurons.py", model="mine", text=OWN, own="a rabbit and a watch")
     assert "Over 20 tokens" in says(at)
+    assert not [one for one in at.select_slider if one.key == "tokens"], "nothing to choose"
+    tiny_model(
+        "long",
+        text="".join(set(passages())),
+        context_length=40,
+        card={"imported_from": "somebody/model"},
+    )
+    at = opened("pages/neurons.py", model="long")
+    has = len(gptviz.load("long").encode(passages()))
+    assert at.select_slider(key="tokens").options == ["1,024", "4,096", f"{has:,}"]
     tiny_model("own")
     assert PASSAGES not in opened("pages/neurons.py", model="own").selectbox(key="text").options
 

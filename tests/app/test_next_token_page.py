@@ -14,17 +14,24 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.format import brief, percent
 from gptviz.generate.sampling import uniform
+from gptviz.interp.changing.before_after import rounding
+from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.reading import next_token as interp
 from gptviz.language_model import LanguageModel
+from gptviz.machine.hosting import variable
+from gptviz.model import packed
+from gptviz.model.raw_blocks import multiplies
 from gptviz.runs import checkpoints
+from gptviz.runs.imports import import_model
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.next_token import ledger
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.append_token import prompt_with
 from tests.app.opening import opened, page_at, payload, says, strip
+from tests.test_models_stay import at_its_bits
 from tests.tiny import TinyModel, scrambled, tiny
 
 PROMPT = "the fox"
@@ -338,3 +345,29 @@ def test_a_token_that_cannot_be_taken_changes_nothing_and_the_page_says_why(
 def test_where_a_right_answer_would_look_wrong_the_page_says_how_it_is_written(model: str) -> None:
     said = says(opened("pages/next_token.py", model=model))
     assert ("Ones first" in said) == (model == "addition")
+
+
+@pytest.mark.parametrize("fast", ["0", "1"])
+def test_it_says_how_weights_of_few_bits_are_multiplied_and_how_far_that_moves_the_guess(
+    fast: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable("fast"), fast)
+    monkeypatch.setattr(packed, "_library_is_faster", lambda _: (True, True))
+    if fast == "1" and not multiplies("Q8_0"):
+        pytest.skip("gptviz[fast] is not installed")
+    lm = at_its_bits(tmp_path)
+    exact = gptviz.load(tmp_path / "bits.gguf", precision="float32")
+    import_model(str(tmp_path / "bits.gguf"), f"bits-{fast}")
+    said = says(opened("pages/next_token.py", model=f"bits-{fast}", prompt=PROMPT))
+    by = "8 bits by ik_llama.cpp (GPTVIZ_FAST=0: in bfloat16)" if fast == "1" else "bfloat16"
+    assert f"Weights: Q8_0, multiplied in {by}. With exact products" in said
+    with torch.inference_mode():
+        found, expected = (
+            each.model(each.encode(PROMPT)[None])[0, -1].double() for each in (lm, exact)
+        )
+    divergence = (expected.softmax(-1) * (expected.log_softmax(-1) - found.log_softmax(-1))).sum()
+    change, logit = rounding(lm.model, Inputs(lm.encode(PROMPT)[None]))
+    assert change.divergence == pytest.approx(float(divergence), rel=0.1, abs=1e-7)
+    assert logit == pytest.approx(float((found - expected).abs().max()), rel=0.02)
+    assert f"differ by {brief(change.divergence)} nats" in said
+    assert f"and a logit by {brief(logit)} at most" in said

@@ -42,7 +42,7 @@ def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: Tin
     )
     for block, base in (("0", 10_000), ("1", 50)):
         at = page(model="tiny", table="rotary", wave="1", block=block)
-        assert f"pair i turns by {base}^(−i / 2) radians" in says(at)
+        assert f"pair i turns by ${base}^{{−i / 2}}$ radians" in says(at)
         assert "for the first 2 of 4 pairs" in says(at)
         assert f"Pair 1, cosine: a full turn every {2 * math.pi * base**0.5:.3g} positions" in says(
             at
@@ -171,13 +171,13 @@ def test_positions_with_an_edit_are_shown_as_the_model_has_them(
 @pytest.mark.parametrize(
     ("kind", "how"),
     [
-        ("learned", "Every place adds numbers of its own to the token that stands there"),
-        ("sinusoidal", "Every place adds numbers of its own to the token that stands there"),
-        ("rotary", "How well two tokens match depends on how far apart they stand"),
-        ("relative", "Each head has numbers of its own for how far away a token stands"),
+        ("learned", "It adds to each token numbers that it learned for the place"),
+        ("sinusoidal", "It adds to each token numbers of the place where the token stands, which"),
+        ("rotary", "It turns each query and key by angles that grow with its place, so only the"),
+        ("relative", "Each head learned numbers for every distance"),
     ],
 )
-def test_the_first_sentence_says_how_places_are_known_and_whether_neighbours_are_alike(
+def test_the_first_sentence_says_how_places_are_known_and_the_second_how_alike_they_are(
     tiny_model: TinyModel, kind: str, how: str
 ) -> None:
     folder = tiny_model(positions=kind, d_head=4, context_length=20)
@@ -186,11 +186,35 @@ def test_the_first_sentence_says_how_places_are_known_and_whether_neighbours_are
     size = len(square)
     near = np.mean([square[i, i + 1] for i in range(size - 1)])
     far = np.mean([square[i, i + size // 2] for i in range(size - size // 2)])
-    more = "more" if near - far >= 0.2 else "hardly more"
     what = "distances" if kind == "relative" else "places"
     said = says(page(model="tiny")).replace("−", "-")
-    assert f"{how}: neighbouring {what} look {more} alike to the model than those far apart" in said
-    assert f"{near:.2f} on average" in said
+    assert f"**{how}" in said
+    numbers = f"neighbouring {what} have {near:.2f} on average, those half the map apart {far:.2f}"
+    assert numbers in said
+
+
+def test_a_model_whose_positions_turn_nothing_or_were_edited_is_not_said_to_know_places(
+    tiny_model: TinyModel,
+) -> None:
+    tiny_model(positions="rotary", d_head=4, rotary_fraction=0.1)
+    assert "is not told where a token stands" in says(page(model="tiny"))
+    tiny_model(positions="rotary", d_head=4)
+    assert "It turns each query" in says(page(model="tiny"))
+    for edit in ("positions", "positions=shuffled"):
+        assert "It turns each query" not in says(page(model="tiny", edits=edit))
+
+
+def test_a_map_without_values_below_0_that_stands_alone_has_a_scale_of_its_own(
+    tiny_model: TinyModel,
+) -> None:
+    lm = gptviz.load(tiny_model(positions="sinusoidal", d_model=48, context_length=8))
+    least = lm.positions().values.min()
+    assert 0 < least < 1
+    alone = charts(page(model="tiny"))[0]["data"][0]
+    assert (alone["zmin"], alone["zmax"]) == (pytest.approx(least), pytest.approx(1))
+    assert "smallest to largest" in alone["colorbar"]["title"]["text"]
+    beside = charts(page(model="tiny", beside="rotary"))[0]["data"][0]
+    assert (beside["zmin"], beside["zmax"]) == (-1, 1)
 
 
 def test_alibi_counts_what_is_farther_away_less(tiny_model: TinyModel) -> None:

@@ -518,7 +518,7 @@ def test_each_bar_of_the_ladder_is_what_a_rung_changes(trained: TinyModel) -> No
     said = says(at).replace("\\", "")
     assert "Of these models the one with all parts, ladder-8, learned best." in said
     assert "The loss of ladder-8 is 1.750 nats a token" in said
-    assert "The part that lowered the loss most: residual connections + an MLP" in said
+    assert "What helped most: residual connections + an MLP" in said
     assert "What raises it: eight heads + dropout (+0.050)." in says(at)
     assert "What changes it no more than chance does: positions (+0.001)." in says(at)
 

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.figures.kit.format import percent
+from gptviz.figures.kit.theme import plain_label
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
 from gptviz.interp.reading.probes import Probed
@@ -48,29 +49,39 @@ def computed(at: AppTest) -> np.ndarray:
     return np.asarray(last_value(code).values, float)
 
 
-@pytest.mark.parametrize("position", [None, "4"])
-def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None) -> None:
-    asked = {} if position is None else {"position": position}
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, **asked)
+@pytest.mark.parametrize("position", ["all", "4"])
+def test_what_is_written_is_drawn_and_computed_by_the_code(position: str) -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, position=position)
     drawn = chart(at, "written")["data"]
     shown = computed(at)
     assert shown.shape == (2, 4)
 
-    def heights(axis: str) -> list[float]:
-        on_axis = [
-            zip(numbers(one["x"]), numbers(one["y"]), strict=True)
-            for one in drawn
-            if one.get("yaxis", "y") == axis
-        ]
-        return [y for _, y in sorted(pair for pairs in on_axis for pair in pairs)]
-
-    np.testing.assert_allclose(heights("y"), shown[0], atol=1e-6)
-    np.testing.assert_allclose(heights("y2"), shown[1], atol=1e-6)
+    heights = sorted(
+        pair for one in drawn for pair in zip(numbers(one["x"]), numbers(one["y"]), strict=True)
+    )
+    np.testing.assert_allclose([y for _, y in heights], shown[0], atol=1e-6)
     every = interp.shares(gptviz.load("writer").stream(TEXT), list(TEXT)).values
     np.testing.assert_allclose(
-        shown, np.median(every, axis=2) if position is None else every[:, :, 4], atol=1e-6
+        shown, np.median(every, axis=2) if position == "all" else every[:, :, 4], atol=1e-6
     )
-    assert ("Position 4, “o”" in says(at)) == (position is not None)
+    assert ("Position 4, “o”" in says(at)) == (position == "4")
+
+
+def test_it_says_what_the_last_token_is_turned_into_and_from_which_part_on() -> None:
+    lm = gptviz.load("writer")
+    lens = lm.lens(TEXT)
+    last = [int(one) for one in lens.top[:, -1, 0]]
+    at = opened(PAGE, model="writer", prompt=TEXT)
+    out = lm.tokenizer.label(last[-1])
+    assert f"“{TEXT[-1]}” goes in, “{out}” comes out:" in says(at)
+    settled = next(i for i in range(len(last)) if set(last[i:]) == {last[-1]})
+    assert lens.layers[settled].title in says(at).partition("comes out:")[2].partition(".")[0]
+    below = chart(at, "written")["layout"]["xaxis"]["ticktext"]
+    assert [one.partition("→ ")[2] for one in below] == [
+        plain_label(lm.tokenizer.label(one)) for one in last[1:]
+    ]
+    sizes = interp.shares(lm.stream(TEXT), list(TEXT)).values[0, :, -1]
+    assert f"changes it most: it adds {sizes.max():.3g} times as much as was there" in says(at)
 
 
 def places(at: AppTest) -> dict[int, tuple[float, float]]:
@@ -175,7 +186,7 @@ for layer, row in rows.items():
 
 def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, position="2")
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, position="all")
     seen = gptviz.load("writer").stream(TEXT)
     sizes = np.median(interp.shares(seen, list(TEXT)).values[0], axis=1)
     most = {

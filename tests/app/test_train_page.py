@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,10 +21,11 @@ from gptviz.data.batches import NOT_COUNTED
 from gptviz.data.classification import LabelledSource
 from gptviz.data.trained_on import draw_seed
 from gptviz.figures.kit.format import percent
-from gptviz.machine import job, memory
+from gptviz.machine import memory
 from gptviz.model import change_config, parameter_count
-from gptviz.runs import checkpoints, queue
+from gptviz.runs import checkpoints, fits, queue
 from gptviz.runs.experiments import PLANS
+from gptviz.runs.log import read_log
 from gptviz.runs.status import RunState, Status, read_status, request_stop
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
 from gptviz.text import TASKS, labelled_of
@@ -976,24 +977,90 @@ def test_two_pasted_texts_are_read_as_the_same_tokens() -> None:
     assert not at.exception
 
 
-def test_a_dictionary_of_a_layer_is_fitted_in_sight_and_measured(tiny_model: TinyModel) -> None:
+def fitted_rows(at: AppTest) -> list[dict[str, Any]]:
+    """The rows of the table of the fits of dictionaries."""
+    (table,) = (each.value for each in at.dataframe if "fit" in each.value)
+    return list(table.to_dict("records"))
+
+
+@pytest.fixture
+def dictionary_page(tiny_model: TinyModel) -> Callable[..., AppTest]:
+    """Opens the controls of a dictionary of a small model."""
     tiny_model("aa", text="abcdefgh ")
-    settings = {
-        "dictionary": "true",
-        "of": "aa",
-        "after": "1",
-        "features": "128",
-        "active": "4",
-        "fit": "500",
-    }
-    at = opened("pages/train.py", **settings)
+
+    def open_page(**more: str) -> AppTest:
+        settings = {"dictionary": "true", "of": "aa", "after": "1", "features": "128"}
+        return opened("pages/train.py", **settings | {"active": "4", "fit": "500"} | more)
+
+    return open_page
+
+
+def test_a_dictionary_of_a_layer_is_fitted_by_the_queue_and_two_stand_side_by_side(
+    dictionary_page: Callable[..., AppTest],
+) -> None:
+    at = dictionary_page()
     assert gptviz.load("aa").dictionaries() == []
-    at.button("compute dictionary").click().run()
-    while going := [one for one in job._begun.values() if one.is_active]:
-        assert going[0].wait(60)
-    at.run()
+    assert any("It takes about" in each.value for each in at.caption)
+    at.button("fit dictionary").click().run()
+    assert queue.own_queue().place("aa-block-1") is not None
+    wait_until(lambda: read_status(fits.find("aa-block-1")).state == "finished")
+    dictionary_page(active="8").button("fit dictionary").click().run()
+    wait_until(lambda: read_status(fits.find("aa-block-1-2")).state == "finished")
+    # another session sees both
+    at = dictionary_page()
+    assert not at.exception
+    rows = {row["fit"]: row for row in fitted_rows(at)}
+    lm = gptviz.load("aa")
+    assert {row["dictionary"] for row in rows.values()} == {*lm.dictionaries()}
+    for name, active in (("aa-block-1", 4), ("aa-block-1-2", 8)):
+        quality = lm.dictionary_quality(rows[name]["dictionary"])
+        assert rows[name]["features"] == 128
+        assert rows[name]["active at a token"] == round(quality.l0, 1) <= active
+        assert rows[name]["missed"] == percent(1 - quality.explained)
+        assert rows[name]["loss with it (nats)"] == quality.loss_with
+        assert (rows[name]["steps"], rows[name]["state"]) == (500, "finished")
+    # each has its curve
+    drawn_lines = [one for one in chart(at, "fits")["data"] if len(one["x"]) > 1]
+    assert {one["legendgroup"] for one in drawn_lines} == {"0", "1"}
+
+
+def test_a_fit_is_paused_and_goes_on_from_its_page_also_after_a_reload(
+    dictionary_page: Callable[..., AppTest],
+) -> None:
+    at = dictionary_page(fit="8000")
+    at.button("fit dictionary").click().run()
+    folder = fits.find("aa-block-1")
+    wait_until(lambda: any(line.kind == "step" for line in read_log(folder / "log.jsonl")))
+    at = dictionary_page()
+    (row,) = fitted_rows(at)
+    assert row["missed"]
+    assert row["dictionary"] == ""
+    assert chart(at, "fits")["data"]
+    at.button("Pause aa-block-1").click().run()
+    wait_until(lambda: read_status(folder).state == "paused")
+    wait_until(lambda: queue.own_queue().place("aa-block-1") is None)
+    steps = checkpoints.read_card(folder).steps
+    assert steps
+    at = dictionary_page()
+    assert f"Step {steps:,} of 8,000. Paused" in at.get("progress")[-1].proto.text
+    at.button("Go on aa-block-1").click().run()
+    wait_until(lambda: read_status(folder) == Status("running"))
+    dictionary_page().button("Stop aa-block-1").click().run()
+    wait_until(lambda: read_status(folder).state == "stopped")
+    assert checkpoints.read_card(folder).steps > steps
     (name,) = gptviz.load("aa").dictionaries()
-    quality = gptviz.load("aa").dictionary_quality(name)
-    (said,) = (one.value for one in at.markdown if name in one.value)
-    assert f"{percent(quality.recovered)} of the loss" in said
-    assert at.dataframe[0].value["loss (nats)"].tolist() == quality.labelled().values.tolist()
+    assert fitted_rows(dictionary_page())[0]["dictionary"] == name
+
+
+def test_a_fit_that_cannot_be_read_is_said_by_name(
+    dictionary_page: Callable[..., AppTest],
+) -> None:
+    at = dictionary_page()
+    at.button("fit dictionary").click().run()
+    folder = fits.find("aa-block-1")
+    wait_until(lambda: read_status(folder).state == "finished")
+    (folder / "plan.json").write_text("{}")
+    at = dictionary_page()
+    said = escape_markdown("aa-block-1 does not say what it fits")
+    assert any(said in each.value for each in at.warning)
+    assert not at.exception

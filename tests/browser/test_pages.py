@@ -30,6 +30,20 @@ TEXT = """() => {
     return [document.querySelector('[data-testid=stMain]').innerText, ...roots.map((root) => root.textContent)].join(' ');
 }"""
 
+# What a page is about is chosen above its answer, and what plays a text stands there.
+ABOUT_WHAT = {"View", "Model watched", "Chart", "Temperature"} | {
+    *("Corrupted prompt", "Right answer", "Wrong answer"),
+}
+# The labels of a page's own controls that stand above the sentence which answers its title.
+CONTROLS_ABOVE_ANSWER = """() => {
+    const top = (one) => one.getBoundingClientRect().top;
+    const answer = top(document.querySelector("[class*=st-key-answer-]"));
+    const subject = ".st-key-page-head, .st-key-one-line-subject, .st-key-about-the-model";
+    return [...document.querySelectorAll("[data-testid=stMain] [data-testid=stWidgetLabel]")]
+        .filter((one) => one.checkVisibility() && !one.closest(subject) && top(one) < answer)
+        .map((one) => one.innerText);
+}"""
+
 
 def check_frame(page: Page, path: str) -> None:
     """The menu of the app, a question as the title, a model to choose: whatever the address the app
@@ -175,6 +189,9 @@ def test_a_page_opens_in_its_frame_its_picture_high_on_the_page_its_words_apart_
     page.set_viewport_size(PHONE)
     standing.drawn()
     check_width(page)
+    # the answer to the title stands above the controls of the page
+    if page.locator("[class*=st-key-answer-]").count():
+        assert set(page.evaluate(CONTROLS_ABOVE_ANSWER)) <= ABOUT_WHAT
     prompt = page.get_by_test_id("stMain").get_by_role("textbox", name=re.compile("Prompt"))
     if prompt.count():
         prompt.fill(HOSTILE)

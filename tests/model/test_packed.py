@@ -56,6 +56,9 @@ class Held:
     def read_rows(self, rows: Tensor) -> Groups:
         return Groups(*(each[rows] for each in self.groups))
 
+    def read_blocks(self, rows: Tensor) -> Tensor:
+        raise NotImplementedError("no library multiplies these")
+
     def is_finite(self, rows: Tensor) -> bool:
         return bool(self.read_rows(rows).numbers().isfinite().all())
 

@@ -22,7 +22,7 @@ from gptviz.machine.progress import Progress
 from gptviz.pretrained.places import download
 from gptviz.runs import checkpoints, revisions
 from gptviz.runs.checkpoints import CheckpointError
-from gptviz.runs.revisions import by_step, import_revisions
+from gptviz.runs.revisions import by_step, import_revisions, names_on_axis
 from gptviz.text.tokenizers.symbols import SymbolTokenizer
 from tests.pretrained.fake_hub import FakeHub, fake_hub
 from tests.pretrained.test_families import GROUPED, VOCAB, theirs
@@ -219,6 +219,16 @@ def test_the_order_of_names(named: list[str], ordered: dict[int, str]) -> None:
     found = by_step(named)
     assert found == ordered
     assert list(found) == sorted(found)
+
+
+def test_names_stand_on_the_axis_where_they_say_no_step() -> None:
+    assert names_on_axis({"0": "early", "1": "late", "2": "step1000"}) == {
+        0: "early",
+        1: "late",
+        2: "step1000",
+    }
+    assert names_on_axis({"0": "step0", "8": "step8"}) == {}
+    assert names_on_axis(None) == {}
 
 
 def test_one_that_is_missing_or_of_another_shape_is_refused_by_name_before_anything_is_fetched(

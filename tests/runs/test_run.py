@@ -194,6 +194,7 @@ def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> No
             "wish",
             "dictionary.safetensors",
             "notes.json",
+            "plan.json",
         }
     )
 

@@ -1,7 +1,7 @@
 // All heads at a glance.
 
 import { logarithmic } from "../kit/colour.js";
-import { TabStop, closest, make } from "../kit/elements.js";
+import { TabStop, bringIntoView, closest, make } from "../kit/elements.js";
 import { Floating, beside } from "../kit/floating.js";
 import { paint, paintAs } from "../kit/heatmap.js";
 import { ACROSS, DOWN, along, onKeys, walked } from "../kit/keys.js";
@@ -208,6 +208,13 @@ export class Grid {
     const size = clamp(choice.sort ? SORTED_THUMBNAIL * unit : fitting, SMALLEST_THUMBNAIL, LARGEST_THUMBNAIL * unit);
     this.box.style.setProperty("--across", `${Math.round(size * Math.min(1, across / down))}px`);
     this.box.style.setProperty("--down", `${Math.round(size * Math.min(1, down / across))}px`);
+    this.reveal();
+  }
+
+  /** Where the heads scroll, the one that is chosen is seen. */
+  reveal() {
+    const own = this.of(this.explorer.selection.chosen).button;
+    if (own.isConnected) bringIntoView(own, this.box, this.box.clientHeight / 4);
   }
 
   /** Mark what is chosen; only buttons that change are touched. */

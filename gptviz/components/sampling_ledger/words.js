@@ -22,15 +22,18 @@ export function cutInWords(cut) {
 /** How unsure the model is, and how it found the token that really stands there. @param {import("./sampling_ledger.js").Ledger} ledger */
 export function factsOf(ledger) {
   const { stages, header, seeds } = ledger;
-  const entropies = [stages.before, ...(seeds ? [stages.after] : [])].map(entropy);
+  const both = [stages.before, ...(seeds ? [stages.after] : [])];
+  /** What sampling makes of a value, where it changes it. @param {string[]} values */
+  const change = (values) => [...new Set(values)].join(" → ");
+  const entropies = both.map(entropy);
   /** @param {(nats: number) => number} say */
-  const said = (say) => entropies.map((nats) => brief(say(nats))).join(" → ");
+  const said = (say) => change(entropies.map((nats) => brief(say(nats))));
   /** @param {string} help @param {string} name @param {(string | Node)[]} values */
   const fact = (help, name, ...values) => make("span", "cut fact", [make("b", "", name), " ", ...values], { title: help });
   /** @param {number} token */
   const chances = (token) => {
-    const shares = [stages.before, ...(seeds ? [stages.after] : [])].map((all) => percent(all[token]));
-    return `${shares.join(" → ")}, rank ${count(stages.rank[token] + 1)}`;
+    const shares = change(both.map((all) => percent(all[token])));
+    return `${shares}, rank ${count(stages.rank[token] + 1)}`;
   };
   const unsure = "How unsure the model is: −Σ p ln p in nats, divided by ln 2 in bits.";
   const among = "A choice among this many equally likely tokens would be as hard: e to the power of the entropy.";

@@ -13,7 +13,15 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from gptviz.figures.kit.axes import MARGIN, axis, labelled_places
-from gptviz.figures.kit.theme import Theme, diverging, ink, plain_label, sequential, themed_figure
+from gptviz.figures.kit.theme import (
+    QUERY,
+    Theme,
+    diverging,
+    ink,
+    plain_label,
+    sequential,
+    themed_figure,
+)
 from gptviz.labelled_array import Axis, LabelledArray
 
 # A tick with the name of a token takes a line.
@@ -159,28 +167,41 @@ def signed_matrix(
     square: bool = False,
     column: int | None = None,
     tokens: Sequence[str] = (),
+    own_scale: bool = False,
 ) -> go.Figure:
     """Signed `values` [row, column] from -`limit` to `limit`, first row at the top: zero is the
     background, orange below, blue above. Its labels are numbers in equal steps.
 
     Args:
+        own_scale: where no value is below 0, the scale goes from the smallest value to the largest.
         square: a cell is as high as wide.
         column: a column to point out.
         tokens: of a square, what stands at the first places, 0, 1, …: a frame is around them, and
             ticks there name them.
     """
     rows, columns = values.axes
+    shown = values.values[np.isfinite(values.values)]
+    low, high = -limit, limit
+    ticks = [-limit, 0, limit]
+    about = values.unit
+    colour = None
+    if own_scale and shown.size and 0 <= shown.min() < shown.max():
+        low, high = float(shown.min()), float(shown.max())
+        ticks = [low, high]
+        about = f"{values.unit}, smallest to largest"
+        colour = QUERY
     drawn = heatmap(
         values.values,
-        -limit,
-        limit,
+        low,
+        high,
         theme,
+        colour=colour,
         x=_numbers(columns),
         y=_numbers(rows),
         hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} "
         f"%{{x}}<br><b>%{{z:.3f}}</b><extra></extra>",
-        colorbar=scale([-limit, 0, limit])
-        | {"len": 0.6, "outlinewidth": 1, "title": {"text": values.unit, "side": "top"}}
+        colorbar=scale(ticks)
+        | {"len": 0.6, "outlinewidth": 1, "title": {"text": about, "side": "top"}}
         | {"yref": "paper", "yanchor": "bottom", "ypad": 4},
     )
     figure = themed_figure(

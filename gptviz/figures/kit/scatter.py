@@ -37,6 +37,8 @@ SOLID_LETTERS = {"x": "×", "cross": "+"}
 MOST_LABELLED = 300
 # Labels of more characters, all together, cover each other.
 MOST_CHARACTERS = 400
+# To cover a label is so much worse than to cover a marker.
+LABEL_COUNTS = 5
 # The width in pixels of the picture for which the places of labels are chosen.
 WIDTH = 560
 
@@ -53,14 +55,21 @@ PLACES = {
 
 
 def text_positions(
-    x: Float64Array, y: Float64Array, widths: Sequence[int], *, across: int, along: int
+    x: Float64Array,
+    y: Float64Array,
+    widths: Sequence[int],
+    *,
+    across: int,
+    along: int,
+    order: Sequence[int] | None = None,
 ) -> list[str]:
     """Where to write the label of each point x, y [token], of so many characters (`widths`), in a
     picture of `across` times `along` pixels, so that labels cover few labels and markers, and stay
     within the picture.
 
     Each in turn takes the best of eight places around its point: no label moves another, and a
-    crowd stays a crowd.
+    crowd stays a crowd. Where an `order` is given, only these points have a label, and only where
+    it covers none before it; the place of all others is "".
     """
     scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
     px = x / scale
@@ -70,22 +79,27 @@ def text_positions(
     # the edges of the picture, as of `axis_ends`
     middle = (px.min() + px.max()) / 2
     beside = 0.56 * (np.ptp(px) or across)
-    chosen = []
-    for i, count in enumerate(widths):
-        half = 4 * count
+    chosen = [""] * len(widths)
+    for i in range(len(widths)) if order is None else order:
+        half = 4 * widths[i]
         best = (np.inf, "", boxes[0])
+        covers = False
         for name, (dx, dy) in PLACES.items():
             cx = px[i] + dx * (7 + half)
             cy = py[i] + dy * (14 if dx == 0 else 8)
             box = np.array([cx - half, cy - 7, cx + half, cy + 7])
             wide, high = np.minimum(boxes[:, 2:], box[2:]).T - np.maximum(boxes[:, :2], box[:2]).T
-            covered = float((np.maximum(wide, 0) * np.maximum(high, 0)).sum())
+            areas = np.maximum(wide, 0) * np.maximum(high, 0)
+            on_labels = float(areas[len(px) :].sum())
+            covered = float(areas.sum()) + LABEL_COUNTS * on_labels
             # what is cut can be read no more than what is covered
             covered += 14 * max(abs(cx - middle) + half - beside, 0.0)
             if covered < best[0]:
                 best = covered, name, box
-        boxes = np.vstack((boxes, best[2]))
-        chosen.append(best[1])
+                covers = on_labels > 0
+        if order is None or not covers:
+            boxes = np.vstack((boxes, best[2]))
+            chosen[i] = best[1]
     return chosen
 
 
@@ -141,10 +155,20 @@ def cloud(
     picture = _Points(points, theme, notes)
     figure = themed_figure(theme, height=height, **_layout(theme, axes, ends, picture))
 
-    # of a crowd only the tokens that the picture is about have their label beside them
+    # of a crowd only the tokens that the picture is about have their label beside them, those first
+    # that it is most about
+    named = None
     if chosen is not None and sum(map(len, points.axes[0].labels)) > MOST_CHARACTERS:
-        named = np.isin(np.arange(len(picture.labels)), [chosen, *neighbours, *read])
-        picture.written = np.where(named, picture.written, "")
+        named = list(dict.fromkeys([chosen, *neighbours, *(read if picture.few else ())]))
+    places = np.full(len(picture.labels), "top center", dtype=object)
+    if not picture.solid and (picture.few or named is not None):
+        x, y = (points.values if set_out is None else set_out).astype(np.float64).T
+        widths = [len(label) for label in points.axes[0].labels]
+        places[:] = text_positions(x, y, widths, across=WIDTH, along=height - 60, order=named)
+    if named is not None:
+        is_named = np.isin(np.arange(len(places)), named) & (places != "")
+        picture.written = np.where(is_named, picture.written, "")
+        places[places == ""] = "top center"
 
     # below the points: the trail, and lines to the neighbours
     if trail is not None:
@@ -162,14 +186,7 @@ def cloud(
             picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False)
         )
 
-    # the points, with their labels
-    places = np.full(len(picture.labels), "top center", dtype=object)
-    if picture.few and not picture.solid:  # chosen so that labels cover each other little
-        x, y = (points.values if set_out is None else set_out).astype(np.float64).T
-        places[:] = text_positions(
-            x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60
-        )
-    # The rarest kinds come last, on top: the common ones would hide them.
+    # The points, with their labels. The rarest kinds come last, on top: the common ones would hide them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
         if picture.solid and KIND_SHAPES[kind] in SOLID_LETTERS:
             figure.add_traces(_letters_of_kind(picture, kind, which))
@@ -200,7 +217,7 @@ def cloud(
         }
         figure.add_trace(picture.scatter(**picture.coordinates(np.array(read)), **look))
     if chosen is not None:
-        figure.add_trace(_ring(picture, chosen, neighbours))
+        figure.add_trace(_ring(picture, chosen, neighbours, places))
     return figure
 
 
@@ -355,7 +372,9 @@ def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) 
     return [entry, marks, *([labels] if picture.few else [])]
 
 
-def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
+def _ring(
+    picture: _Points, chosen: int, neighbours: Sequence[int], places: npt.NDArray[np.object_]
+) -> Any:
     """A ring around the chosen point; where points have no labels, smaller ones with labels around
     its neighbours too.
     """
@@ -365,7 +384,7 @@ def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
         **picture.coordinates(marked),
         text=picture.written[marked].tolist(),
         mode="markers" if picture.few else "markers+text",
-        textposition="top center",
+        textposition="top center" if picture.solid else places[marked].tolist(),
         **picture.font,
         marker={
             "symbol": "circle-open",

@@ -50,6 +50,8 @@ class Curve:
     #: [evaluations], how much of the held-out data each of `validation` was measured on; None if it
     #: was all of it
     shares: Float64Array | None = None
+    #: what is measured instead of a loss, of the fit of a dictionary "share missed"; None: a loss
+    quantity: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +99,10 @@ def losses(
         # A zoom stays while a run grows, and goes where the axes become others.
         uirevision=f"{log_steps} {log_loss}",
         xaxis=scale("step", log_steps) | _reach(until, log_steps),
-        yaxis=scale("loss (nats per token)", log_loss),
+        yaxis=scale(
+            next((curve.quantity for curve in curves if curve.quantity), "loss (nats per token)"),
+            log_loss,
+        ),
     )
     for index, curve in enumerate(curves):
         shade = colour(index, theme)
@@ -105,7 +110,8 @@ def losses(
         if training and curve.training is not None:
             # beside other runs the thin line is known by its colour
             is_alone = len(curves) == 1
-            _add_training(figure, curve, shade, index, log_steps, named=is_alone)
+            named = is_alone or not len(curve.validation)
+            _add_training(figure, curve, shade, index, log_steps, named=named)
             name = f"{name}, {HELD_OUT}" if is_alone else name
         _add_validation(figure, curve, name, shade, index, log_steps)
     for level in _levels(curves):
@@ -296,7 +302,7 @@ def _add_training(
             name=plain_label(f"{curve.name}, {LEARNED_FROM}", 48) if named else None,
             legendgroup=str(group),
             showlegend=named and numbers is smooth,
-            **_hover(curve.name, what, y),
+            **_hover(curve, what, y),
         )
 
 
@@ -320,7 +326,7 @@ def _add_validation(
         },
         cliponaxis=False,  # the marker at step 0
         legendgroup=str(group),
-        **_hover(curve.name, "held-out data", y),
+        **_hover(curve, "held-out data", y),
     )
 
 
@@ -342,14 +348,15 @@ def stroke(index: int, theme: Theme, most: int = 0) -> dict[str, Any]:
     }
 
 
-def _hover(name: str, what: str, values: Float64Array) -> dict[str, Any]:
-    template = (
-        f"{plain_label(name)}, {what}<br>step %{{x:,}}<br>loss <b>%{{y:.4f}}</b><br>perplexity "
-        f"%{{customdata}}<extra></extra>"
-    )
+def _hover(curve: Curve, what: str, values: Float64Array) -> dict[str, Any]:
+    where = f"{plain_label(curve.name)}, {what}<br>step %{{x:,}}<br>"
+    if curve.quantity is not None:
+        return {"hovertemplate": f"{where}{curve.quantity} <b>%{{y:.2%}}</b><extra></extra>"}
     return {
         "customdata": [perplexity_in_words(value) for value in values.tolist()],
-        "hovertemplate": template,
+        "hovertemplate": (
+            f"{where}loss <b>%{{y:.4f}}</b><br>perplexity %{{customdata}}<extra></extra>"
+        ),
     }
 
 

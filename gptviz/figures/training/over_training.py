@@ -5,15 +5,15 @@ for each.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from gptviz.figures.kit.axes import MARGIN
+from gptviz.figures.kit.axes import MARGIN, axis
 from gptviz.figures.kit.theme import STREAM, Theme, plain_label, themed_figure
 from gptviz.labelled_array import Float64Array, LabelledArray
 
@@ -44,6 +44,25 @@ class ChartLook:
     #: a change that is marked: the index of its series, and that of the earlier of its two steps
     marked: tuple[int, int] | None = None
     at: int | None = None  #: the step that is on screen elsewhere, marked by a line
+    #: what stands on the axis instead of steps: the names of revisions that say none, by step
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def axis_name(self) -> str:
+        """What the axis counts."""
+        return "revision" if self.names else "step"
+
+    @property
+    def axis_of_steps(self) -> dict[str, Any]:
+        """The look of the axis of steps."""
+        if not self.names:
+            return scale("step", self.log_steps)
+        places = {"tickvals": [*self.names], "ticktext": [*map(plain_label, self.names.values())]}
+        return axis("revision") | {"showgrid": True, **places}
+
+    def say_step(self, step: float) -> str:
+        """A place on that axis, in words."""
+        return self.names.get(int(step), f"step {int(step):,}")
 
 
 def lines(
@@ -60,18 +79,14 @@ def lines(
         hovermode="closest",
         dragmode=False,
         showlegend=values.shape[1] > 1,
-        xaxis=scale("step", look.log_steps),
+        xaxis=look.axis_of_steps,
         yaxis=scale(table.unit, look.log_values),
     )
     named = [int(i) for i in np.argsort(-_ranges(values), kind="stable")[:MOST_NAMED]]
     for series in sorted(range(values.shape[1]), key=lambda index: index in named):
         rank = named.index(series) if series in named else None
-        figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, rank))
-    if others := values.shape[1] - len(named):
-        # all pale lines have one entry in the legend
-        name = f"{others} others"
-        figure.add_scatter(
-            x=[None], y=[None], mode="lines", name=name, line={"color": STREAM}, showlegend=True
+        figure.add_trace(
+            _line(names[series], table.unit, steps, values[:, series], theme, rank, look)
         )
     if look.marked is not None:
         figure.add_trace(_mark(steps, values, look.marked, theme))
@@ -98,7 +113,7 @@ def panels(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[
         ],
         vertical_spacing=min(0.5 / rows, GAP / height),
         horizontal_spacing=0.03,
-        x_title="step",
+        x_title=look.axis_name,
         y_title=table.unit,
         figure=themed_figure(
             theme, height=height
@@ -107,14 +122,12 @@ def panels(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[
     for series in range(count):
         place: dict[str, Any] = {"row": series // columns + 1, "col": series % columns + 1}
         figure.add_trace(
-            _line(names[series], table.unit, steps, values[:, series], theme, 0), **place
+            _line(names[series], table.unit, steps, values[:, series], theme, 0, look), **place
         )
         if look.marked is not None and look.marked[0] == series:
             figure.add_trace(_mark(steps, values, look.marked, theme), **place)
     small = {"title": None, "fixedrange": True, "nticks": 4, "tickangle": 0}
-    figure.update_xaxes(
-        scale("step", look.log_steps) | small | ({"dtick": 2} if look.log_steps else {})
-    )
+    figure.update_xaxes(look.axis_of_steps | small | ({"dtick": 2} if look.log_steps else {}))
     figure.update_yaxes(scale(table.unit, look.log_values) | small)
     figure.update_annotations(font={"size": 12, "color": theme.text})
     figure.update_layout(
@@ -140,7 +153,13 @@ def _ranges(values: Float64Array) -> Float64Array:
 
 
 def _line(
-    name: str, unit: str, steps: Float64Array, values: Float64Array, theme: Theme, rank: int | None
+    name: str,
+    unit: str,
+    steps: Float64Array,
+    values: Float64Array,
+    theme: Theme,
+    rank: int | None,
+    look: ChartLook,
 ) -> go.Scatter:
     """The line of a series; `rank` is its place among those that have a colour and a name, or
     None.
@@ -159,7 +178,8 @@ def _line(
         line={"color": shade, "width": 1 if rank is None else 2, "dash": dash},
         marker={"color": shade, "symbol": symbol, "size": 4 if rank is None else 6},
         customdata=steps,
-        hovertemplate=f"{name}<br>step %{{x:,}}<br>{unit} <b>%{{y:.4~g}}</b><extra></extra>",
+        text=[plain_label(look.say_step(step)) for step in steps],
+        hovertemplate=f"{name}<br>%{{text}}<br>{unit} <b>%{{y:.4~g}}</b><extra></extra>",
     )
 
 

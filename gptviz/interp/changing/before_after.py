@@ -50,7 +50,7 @@ def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Gues
 
 @torch.inference_mode()
 def rounding(model: Transformer, reading: Inputs) -> tuple[Change, float]:
-    """What it changes that products of this model are rounded to 2 bytes a number
+    """What it changes that products of this model are rounded to 2 bytes a number or less
     (`gptviz.model.precision.rounds`): the guess after a text without and with it, and the largest
     difference of a logit.
     """

@@ -18,8 +18,10 @@ brought to a mean of 0 and a mean square of 1. Tokens at which the output is mas
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Literal, get_args
 
 import torch
@@ -29,7 +31,8 @@ from torch.nn import functional as F
 from gptviz.machine import progress
 from gptviz.machine.cores import sharing
 from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes, room, way_out
-from gptviz.model import Transformer
+from gptviz.model import Config, Transformer
+from gptviz.train import optimisers
 
 from ..changing.ablation import NOT_COUNTED, Rows
 from ..trace import run
@@ -37,6 +40,8 @@ from .dictionary import Dictionary, Target, taps_of
 
 FittedKind = Literal["topk", "relu"]
 KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
+# The numbers of a dictionary that are fitted.
+PARTS = ("encoder", "encoder_bias", "decoder", "decoder_bias")
 # The most bytes of the vectors that are kept to fit to, and how many of them there are at most.
 MOST_BYTES = 2**28
 MOST_VECTORS = 120_000
@@ -65,6 +70,19 @@ def tokens_that_count(rows: Rows) -> Tensor:
     return (rows.targets != NOT_COUNTED).flip(1).cumsum(1).flip(1) > 0
 
 
+def check_block(config: Config, block: int, target: Target) -> None:
+    """Refuse a model that is no decoder, has no such block, or has no MLP in it, with a
+    ValueError.
+    """
+    if config.kind != "decoder" or not 0 <= block < config.n_layer:
+        raise ValueError(
+            "a dictionary reads the stream after a block of a decoder; this model has "
+            f"{config.n_layer}"
+        )
+    if target == "mlp" and not config.mlp_size:
+        raise ValueError("the blocks of this model have no MLP whose output could be given back")
+
+
 def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
     """The stream after a block at the tokens of `rows` that count: see `read_and_given`."""
     return read_and_given(model, block, "stream", rows)[0]
@@ -82,19 +100,14 @@ def read_and_given(
     back, or there are fewer than two tokens.
     """
     config = model.config
+    check_block(config, block, target)
     taps = list(dict.fromkeys(taps_of(block, target)))
-    if config.kind != "decoder" or not 0 <= block < config.n_layer:
-        raise ValueError(
-            "a dictionary reads the stream after a block of a decoder; this model has "
-            f"{config.n_layer}"
-        )
-    if target == "mlp" and not config.mlp_size:
-        raise ValueError("the blocks of this model have no MLP whose output could be given back")
     most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model * len(taps)))
     found = [torch.empty(most, config.d_model) for _ in taps]
     count = 0
     for some in rows:
-        trace = run(model, some.reading.ids, taps, logits_at=slice(-1, None))
+        with progress.part(count, most, some.reading.ids.numel(), step="token"):
+            trace = run(model, some.reading.ids, taps, logits_at=slice(-1, None))
         counts = tokens_that_count(some)
         end = min(count + int(counts.sum()), most)
         for tap, kept in zip(taps, found, strict=True):
@@ -108,7 +121,6 @@ def read_and_given(
     return found[0][:count], found[-1][:count]
 
 
-@torch.enable_grad()
 def effort_of_fit(d_model: int, size: int, steps: int) -> float:
     """About how many multiplications it takes to fit a dictionary of `size` features: both its
     matrices, forwards and for two gradients each.
@@ -129,16 +141,18 @@ def fit(
     given: Tensor | None = None,
 ) -> Dictionary:
     """A dictionary of `size` features, fitted to `vectors` of the stream after a block, [tokens,
-    d_model]; or to what an MLP reads and what it has `given`, both [tokens, d_model].
+    d_model]; or to what an MLP reads and what it has `given`, both [tokens, d_model]. See `Fit`.
+    """
+    fitted = Fit(vectors, block, size, kind, k=k, cost=cost, steps=steps, seed=seed, given=given)
+    for event in fitted:
+        if event.step % STEPS == 0 or event.step == steps:
+            progress.report(event.step, steps, "step", doing=event.words)
+    return fitted.dictionary
 
-    Args:
-        k: how many features of a "topk" dictionary are active at a token.
-        cost: what the sum of the activations of a "relu" dictionary costs beside the error.
-        steps: each reads `BATCH` of the vectors, drawn at random.
-        seed: decides where the features begin, and which vectors a step reads.
 
-    Raises:
-        ValueError: there are no such features, or all vectors are equal or not all numbers.
+def check_fit(d_model: int, size: int, kind: FittedKind, k: int) -> None:
+    """Refuse features that cannot be fitted to vectors of `d_model` numbers with a ValueError:
+    fewer than are active, or more than there is memory for.
     """
     if kind not in KINDS or not 1 <= (k if kind == "topk" else 1) <= size:
         raise ValueError(
@@ -146,58 +160,227 @@ def fit(
             "them at least"
         )
     # Both of its matrices, and for each of their numbers a gradient and two that Adam keeps.
-    needed = 2 * 4 * FLOAT32 * size * vectors.shape[1]
+    needed = 2 * 4 * FLOAT32 * size * d_model
     if needed > MOST_OF_MEMORY * (free := room(needed)):
         raise ValueError(
             f"a dictionary of {size:,} features takes {in_bytes(needed)} while it is fitted, and "
             f"{in_bytes(free)} is free: {way_out()}, or choose fewer features"
         )
-    is_massive = _massive(vectors if given is None else given)
-    read = _Centred(vectors[~is_massive])
-    wanted = read if given is None else _Centred(given[~is_massive])
-    # the massive vectors of a stream have features of their own
-    massive = vectors[is_massive] if given is None else vectors[:0]
-    own = _directions(massive - read.center)[:size]
-    draw = torch.Generator().manual_seed(seed)
-    begin = torch.randint(len(read.vectors), (size,), generator=draw)
-    rows = read.some(begin)
-    rows = F.normalize(rows + 1e-3 * torch.randn(rows.shape, generator=draw), dim=-1)
-    rows[: len(own)] = own
-    learned = Dictionary(
-        block,
-        rows.clone(),
-        torch.zeros(size),
-        rows if given is None else F.normalize(wanted.some(begin) + 1e-6, dim=-1),
-        torch.zeros_like(read.center),
-        torch.zeros(size),
-        k if kind == "topk" else 0,
-        target="stream" if given is None else "mlp",
-    )
-    trainer = _Trainer(learned, cost if kind == "relu" else 0.0, steps, len(own))
-    with sharing() as share:
-        for step in range(steps):
-            share()
-            count = len(read.vectors)
-            some = torch.randint(count, (min(BATCH, count),), generator=draw)
-            error, active = trainer.step(read.some(some), wanted.some(some), draw)
-            if step % STEPS == STEPS - 1 or step == steps - 1:
-                progress.report(
-                    step + 1,
-                    steps,
-                    "step",
-                    doing=f"{1 - error:.1%} explained, {active:.1f} active at a token",
-                )
-    parts = {name: value.detach() for name, value in trainer.parts.items()}
-    back = {
-        "encoder_bias": wanted.scale * parts["encoder_bias"],
-        "decoder_bias": wanted.center + wanted.scale * parts["decoder_bias"],
-    }
-    if given is not None:
-        # it reads what it is fitted to before that was brought to its mean and size
-        encoder = parts["encoder"] * (wanted.scale / read.scale)
-        bias = back["encoder_bias"] - encoder @ read.center
-        back |= {"encoder": encoder, "encoder_bias": bias}
-    return replace(learned, **parts | back, fitted_to=len(read.vectors))
+
+
+@dataclass(frozen=True)
+class FitStep:
+    """A step of a fit was taken."""
+
+    step: int  #: the number of steps taken so far
+    progress: float  #: the share of the fit that is done, from 0 to 1
+    error: float  #: the share of the variance of the step's vectors that the features miss
+    active: float  #: how many features are active at a token
+    seconds: float  #: the time that the fit has taken so far
+    seconds_left: float  #: the time that the rest is expected to take
+
+    @property
+    def words(self) -> str:
+        """How good the features are at it."""
+        return f"{1 - self.error:.1%} explained, {self.active:.1f} active at a token"
+
+
+class Fit:
+    """The fit of a dictionary: to iterate over it takes its steps. One that is restored from the
+    state of another goes on exactly as that would have.
+
+    Args:
+        vectors: of the stream after a block, [tokens, d_model], or what the block's MLP reads.
+        block: the number of the block.
+        size: the number of features.
+        kind: which activations count, "topk" or "relu".
+        k: how many features of a "topk" dictionary are active at a token.
+        cost: what the sum of the activations of a "relu" dictionary costs beside the error.
+        steps: each reads `BATCH` of the vectors, drawn at random.
+        seed: decides where the features begin, and which vectors a step reads.
+        given: what an MLP gives where it reads the vectors, [tokens, d_model].
+
+    Raises:
+        ValueError: there are no such features, or all vectors are equal or not all numbers; from a
+            step: the error is no longer a number.
+    """
+
+    def __init__(
+        self,
+        vectors: Tensor,
+        block: int,
+        size: int,
+        kind: FittedKind = "topk",
+        *,
+        k: int = 16,
+        cost: float = 0.4,
+        steps: int = 2_000,
+        seed: int = 0,
+        given: Tensor | None = None,
+    ) -> None:
+        check_fit(vectors.shape[1], size, kind, k)
+        is_massive = _massive(vectors if given is None else given)
+        self.read = _Centred(vectors[~is_massive])
+        self.wanted = self.read if given is None else _Centred(given[~is_massive])
+        # the massive vectors of a stream have features of their own: they stay as they are, and
+        # the others do not read along them
+        massive = vectors[is_massive] if given is None else vectors[:0]
+        self.own = _directions(massive - self.read.center)[:size]
+        self.draw = torch.Generator().manual_seed(seed)
+        begin = torch.randint(len(self.read.vectors), (size,), generator=self.draw)
+        rows = self.read.some(begin)
+        rows = F.normalize(rows + 1e-3 * torch.randn(rows.shape, generator=self.draw), dim=-1)
+        rows[: len(self.own)] = self.own
+        self.learned = Dictionary(
+            block,
+            rows.clone(),
+            torch.zeros(size),
+            rows if given is None else F.normalize(self.wanted.some(begin) + 1e-6, dim=-1),
+            torch.zeros_like(self.read.center),
+            torch.zeros(size),
+            k if kind == "topk" else 0,
+            target="stream" if given is None else "mlp",
+        )
+        self.cost = cost if kind == "relu" else 0.0
+        self.steps = steps
+        self.step = 0
+        self.seconds = 0.0
+        # the numbers that Adam changes in place
+        self.parts = {name: getattr(self.learned, name).requires_grad_() for name in PARTS}
+        self.adam = torch.optim.Adam(self.parts.values(), lr=0.0)
+        # for how many steps each feature was active nowhere
+        self.idle = torch.zeros(size)
+        self.idle[: len(self.own)] = -torch.inf
+
+    def __iter__(self) -> Iterator[FitStep]:
+        count = len(self.read.vectors)
+        with sharing() as share:
+            while self.step < self.steps:
+                begun = monotonic()
+                share()
+                some = torch.randint(count, (min(BATCH, count),), generator=self.draw)
+                error, active = self.advance(self.read.some(some), self.wanted.some(some))
+                if not math.isfinite(error):
+                    raise ValueError(
+                        f"the fit diverged: its error is no longer a number after {self.step:,} "
+                        "steps; fit it with fewer features, or to other text"
+                    )
+                self.seconds += monotonic() - begun
+                left = self.seconds / self.step * (self.steps - self.step)
+                share_done = self.step / self.steps
+                yield FitStep(self.step, share_done, error, active, self.seconds, left)
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The dictionary as it is now."""
+        parts = {name: value.detach().clone() for name, value in self.parts.items()}
+        wanted = self.wanted
+        back = {
+            "encoder_bias": wanted.scale * parts["encoder_bias"],
+            "decoder_bias": wanted.center + wanted.scale * parts["decoder_bias"],
+        }
+        if self.learned.is_transcoder:
+            # it reads what it is fitted to before that was brought to its mean and size
+            encoder = parts["encoder"] * (wanted.scale / self.read.scale)
+            bias = back["encoder_bias"] - encoder @ self.read.center
+            back |= {"encoder": encoder, "encoder_bias": bias}
+        return replace(self.learned, **parts | back, fitted_to=len(self.read.vectors))
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next step depends on beside the vectors: not copies, but the tensors in use."""
+        parts = {f"part.{name}": value.detach() for name, value in self.parts.items()}
+        memory = optimisers.tensors([self.adam]).items()
+        counts = {
+            "step": torch.tensor(self.step),
+            "seconds": torch.tensor(self.seconds, dtype=torch.float64),
+        }
+        drawn = {"idle": self.idle, "draw": self.draw.get_state()}
+        return parts | {f"adam.{name}": value for name, value in memory} | counts | drawn
+
+    @torch.no_grad()
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a `state` of `state()`; a ValueError if it is that of another fit."""
+        expected = self.state()
+        shapes = {name: value.shape for name, value in expected.items()}
+        known = {name: value for name, value in state.items() if name in shapes}
+        if {name: value.shape for name, value in known.items()} != shapes:
+            raise ValueError("the saved state is of another dictionary")
+        step = state["step"].item()
+        if not (isinstance(step, int) and 0 <= step <= self.steps):
+            raise ValueError("the saved state counts no steps of this fit")
+        memory = {
+            name.removeprefix("adam."): value
+            for name, value in state.items()
+            if name.startswith("adam.")
+        }
+        if step:  # before the first step Adam has no state
+            optimisers.restore([self.adam], memory)
+        for name, value in self.parts.items():
+            value.copy_(state[f"part.{name}"])
+        self.idle = state["idle"].clone()
+        self.draw.set_state(state["draw"])
+        self.step = step
+        self.seconds = float(state["seconds"])
+
+    @torch.enable_grad()
+    def advance(self, x: Tensor, wanted: Tensor) -> tuple[float, float]:
+        """One step along a batch of vectors `x` and those `wanted` of them. Returns the share of
+        these that is missed, and how many features are active.
+        """
+        active = self.learned.encode(x)
+        missed = wanted - self.learned.decode(active)
+        error = missed.square().mean()
+        loss = error + self.cost * active.sum(-1).mean() / x.shape[1] ** 0.5
+        for value, gradient in zip(
+            self.parts.values(), torch.autograd.grad(loss, [*self.parts.values()]), strict=True
+        ):
+            value.grad = gradient
+        falling = min(1.0, (self.steps - self.step) / (FALLING * self.steps))
+        for group in self.adam.param_groups:
+            group["lr"] = RATE / x.shape[1] ** 0.5 * falling
+        self.adam.step()
+        with torch.no_grad():
+            self.parts["decoder"].copy_(F.normalize(self.parts["decoder"], dim=-1))
+            self._keep_own()
+            self.idle = torch.where(active.any(0), self.idle.clamp(max=0), self.idle + 1)
+            if self.step < REVIVED * self.steps:
+                self._revive(x, wanted, missed)
+        self.step += 1
+        return float(error.detach()), float((active > 0).sum(-1).float().mean())
+
+    def _keep_own(self) -> None:
+        """Bring the kept features back, and let the others read at right angles to them."""
+        kept = len(self.own)
+        if not kept:
+            return
+        encoder = self.parts["encoder"]
+        encoder.sub_((encoder @ self.own.T) @ self.own)
+        encoder[:kept] = self.own
+        self.parts["decoder"][:kept] = self.own
+        self.parts["encoder_bias"][:kept] = 0
+
+    def _revive(self, x: Tensor, wanted: Tensor, missed: Tensor) -> None:
+        """Let dead features begin again as some of the vectors [tokens, d_model], rather those of
+        which more is missed.
+        """
+        dead = (self.idle >= PATIENCE).nonzero()[:, 0]
+        if not len(dead) or not missed.any():
+            return
+        tokens = torch.multinomial(
+            missed.square().sum(-1), len(dead), replacement=True, generator=self.draw
+        )
+        rows = F.normalize(wanted[tokens] - self.parts["decoder_bias"], dim=-1)
+        is_stream = not self.learned.is_transcoder
+        for name, fresh in (
+            ("encoder", rows if is_stream else F.normalize(x[tokens], dim=-1)),
+            ("encoder_bias", torch.zeros(len(dead))),
+            ("decoder", rows),
+        ):
+            value = self.parts[name]
+            value[dead] = fresh
+            for moment in ("exp_avg", "exp_avg_sq"):
+                self.adam.state[value][moment][dead] = 0
+        self.idle[dead] = 0
 
 
 class _Centred:
@@ -237,86 +420,3 @@ def _directions(massive: Tensor) -> Tensor:
         if len(found) < MOST_MASSIVE and rest.norm() > MISSED * vector.norm():
             found = torch.cat([found, F.normalize(rest, dim=0)[None]])
     return found
-
-
-class _Trainer:
-    """Adam, which fits a dictionary to batches of vectors in so many steps; its parts are changed
-    in place.
-
-    Args:
-        kept: how many of its features, the first, stay as they are; their rows are at right angles
-            to each other, and the others do not read along them.
-    """
-
-    def __init__(self, learned: Dictionary, cost: float, steps: int, kept: int = 0) -> None:
-        names = ("encoder", "encoder_bias", "decoder", "decoder_bias")
-        self.learned = learned
-        self.cost = cost
-        self.steps = steps
-        self.done = 0
-        self.parts = {name: getattr(learned, name).requires_grad_() for name in names}
-        self.adam = torch.optim.Adam(self.parts.values(), lr=RATE / learned.decoder.shape[1] ** 0.5)
-        self.rate = torch.optim.lr_scheduler.LambdaLR(
-            self.adam, lambda step: min(1.0, (steps - step) / (FALLING * steps))
-        )
-        self.own = learned.decoder[:kept].detach().clone()
-        # for how many steps each feature was active nowhere
-        self.idle = torch.zeros(len(learned.encoder))
-        self.idle[:kept] = -torch.inf
-
-    def step(self, x: Tensor, wanted: Tensor, draw: torch.Generator) -> tuple[float, float]:
-        """One step along a batch of vectors `x` and those `wanted` of them. Returns the share of
-        these that is missed, and how many features are active.
-        """
-        active = self.learned.encode(x)
-        missed = wanted - self.learned.decode(active)
-        error = missed.square().mean()
-        loss = error + self.cost * active.sum(-1).mean() / x.shape[1] ** 0.5
-        for value, gradient in zip(
-            self.parts.values(), torch.autograd.grad(loss, [*self.parts.values()]), strict=True
-        ):
-            value.grad = gradient
-        self.adam.step()
-        self.rate.step()
-        with torch.no_grad():
-            self.parts["decoder"].copy_(F.normalize(self.parts["decoder"], dim=-1))
-            self._keep_own()
-            self.idle = torch.where(active.any(0), self.idle.clamp(max=0), self.idle + 1)
-            if self.done < REVIVED * self.steps:
-                self._revive(x, wanted, missed, draw)
-        self.done += 1
-        return float(error.detach()), float((active > 0).sum(-1).float().mean())
-
-    def _keep_own(self) -> None:
-        """Bring the kept features back, and let the others read at right angles to them."""
-        kept = len(self.own)
-        if not kept:
-            return
-        encoder = self.parts["encoder"]
-        encoder.sub_((encoder @ self.own.T) @ self.own)
-        encoder[:kept] = self.own
-        self.parts["decoder"][:kept] = self.own
-        self.parts["encoder_bias"][:kept] = 0
-
-    def _revive(self, x: Tensor, wanted: Tensor, missed: Tensor, draw: torch.Generator) -> None:
-        """Let dead features begin again as some of the vectors [tokens, d_model], rather those of
-        which more is missed.
-        """
-        dead = (self.idle >= PATIENCE).nonzero()[:, 0]
-        if not len(dead) or not missed.any():
-            return
-        tokens = torch.multinomial(
-            missed.square().sum(-1), len(dead), replacement=True, generator=draw
-        )
-        rows = F.normalize(wanted[tokens] - self.parts["decoder_bias"], dim=-1)
-        is_stream = not self.learned.is_transcoder
-        for name, fresh in (
-            ("encoder", rows if is_stream else F.normalize(x[tokens], dim=-1)),
-            ("encoder_bias", torch.zeros(len(dead))),
-            ("decoder", rows),
-        ):
-            value = self.parts[name]
-            value[dead] = fresh
-            for moment in ("exp_avg", "exp_avg_sq"):
-                self.adam.state[value][moment][dead] = 0
-        self.idle[dead] = 0

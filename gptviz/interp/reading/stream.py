@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.model import Config, Transformer
+from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.settings.kinds import Projector
 
@@ -135,6 +135,26 @@ def at_position(shares: LabelledArray, index: int | None) -> LabelledArray:
         else shares.values[:, :, index]
     )
     return LabelledArray(values, shares.axes[:2], shares.unit)
+
+
+@torch.inference_mode()
+def read_guesses(model: Transformer, seen: StreamSummary, index: int) -> tuple[int, ...]:
+    """What the decoder `model` would guess from one position of its stream after each layer: the
+    likeliest token, [layer]. `index` is that among `seen.positions`.
+    """
+    states = seen.states[:, index].to(model.embed.weight.device)  # [layer, d_model]
+    logits = model.head(states[None], None, slice(None), IDENTITY)[0]  # [layer, vocab_size]
+    return tuple(logits.argmax(-1).tolist())
+
+
+def layers_of_writers(seen: StreamSummary) -> list[int]:
+    """The index of the layer after each sublayer; where both parts of a block write at once, that
+    of the block.
+    """
+    by_name = {layer.name: index for index, layer in enumerate(seen.layers)}
+    return [
+        by_name.get(writer, by_name.get(writer.rpartition(".")[0], 0)) for writer in seen.writers
+    ]
 
 
 def _directions(vectors: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ however long the text is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -97,6 +98,14 @@ class Activity:
             for (row, place), value in zip(at[:, unit], values[:, unit], strict=True)
             if np.isfinite(value)
         ]
+
+    def commonest(self, unit: int, most: int) -> tuple[int, int]:
+        """The token that stands most often at the `most` highest numbers of a unit that are above
+        0, and how often it does; 0 times for a unit that is never above 0.
+        """
+        highest = zip(self.places(unit)[:most], self.highest[:, unit], strict=False)
+        tokens = Counter(int(self.rows[row][at]) for (row, at), value in highest if value > 0)
+        return next(iter(tokens.most_common(1)), (0, 0))
 
     def tokens(self, unit: int, most: int = 8, often: int = 1) -> list[tuple[int, float]]:
         """The tokens with the largest mean number of a unit, the largest first: at most `most`, of

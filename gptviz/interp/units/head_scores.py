@@ -202,16 +202,11 @@ class HeadScores:
         if not score.is_kind:
             return f"{title} {score.does}: {how_much}.", ""
         others = int((values >= CLEARLY).sum()) - 1
+        too = ""
         if others:
             does = "does" if others == 1 else "do"
-            so = f"; so {does} {others} of the other {values.size - 1} heads"
-        else:
-            so = ""
-        least = f"{100 * CLEARLY:.0f} %" if score.how_much == OF_ATTENTION else f"{CLEARLY:g}"
-        return (
-            f"{title} {score.does}{so}.",
-            f"{how_much}{f'; of the others {least} or more' if others else ''}.",
-        )
+            too = f" Of the other {values.size - 1} heads {others} {does} it too."
+        return f"{title} {score.does}.", f"{how_much}.{too}"
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score

@@ -96,6 +96,10 @@ class Blocks:
             *(numbers.reshape(len(rows), -1, 1) for numbers in (scale, offset)),
         )
 
+    def read_blocks(self, rows: Tensor) -> Tensor:
+        """The bytes of some rows: [n, bytes of a row]."""
+        return self._blocks(rows).reshape(len(rows), -1)
+
     def is_finite(self, rows: Tensor) -> bool:
         """Whether all numbers of some rows are: they are if their scales and offsets are."""
         return all(

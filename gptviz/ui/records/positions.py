@@ -11,8 +11,7 @@ PAGE = Page(
     question="How does the model know where a token stands?",
     caption=(
         "Attention by itself compares tokens wherever they stand. Position encoding tells it "
-        "where: below, how alike two "
-        "positions look to this model."
+        "where: below, how alike two positions are in it."
     ),
     sentence="How the model knows the order of its tokens.",
     step="An embedding does not say where its token stands: see how the model knows the order.",

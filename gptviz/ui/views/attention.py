@@ -41,6 +41,7 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening, reading
 from gptviz.ui.shell.subject.unit_titles import names_of, said_title
 from gptviz.ui.views import by_word, edits, encoder_decoder
+from gptviz.ui.views.guesses import added_by_parts
 from gptviz.ui.views.read import PromptRead, read_by
 from gptviz.ui.widgets import addresses, controls, jobs, name_place, say_answer
 
@@ -52,6 +53,8 @@ ASKED = "attention asked"
 # to the browser may have 64 million, and while a block is computed several arrays of twice its size
 # are in memory.
 MOST_OF_BLOCK = 36 * 2**20
+# A head reads one token clearly if that has at least this share of its attention.
+CLEAR = 0.5
 
 
 def stack_of(subject: Subject) -> str:
@@ -255,8 +258,8 @@ def _pack_patterns(
 
 
 def show(subject: Subject, stack: str) -> None:
-    """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens on:
-    the one whose last token clearly reads one other token.
+    """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens
+    on.
     """
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
@@ -269,7 +272,7 @@ def show(subject: Subject, stack: str) -> None:
             icon=":material/content_cut:",
         )
     seen = view(subject.key, read).overview
-    start = clearest_head(seen)
+    start = _telling_head(subject, seen)
     say_answer(_sentence(subject, read, seen, *_in_address(seen, start)))
     words = words_of(subject, read)
     if words is None:
@@ -281,6 +284,23 @@ def show(subject: Subject, stack: str) -> None:
         st.caption(by_word.ATTENTION)
     for sentence in edits.about_patterns(subject.lm):
         st.caption(sentence)
+
+
+def _telling_head(subject: Subject, seen: Overview) -> tuple[int, int]:
+    """The block and the head that adds most to the guess, of those whose last token gives at least
+    half of its attention to another one than the first; where nothing is known of that, the head
+    whose last token gives most to one.
+    """
+    added = added_by_parts(subject.key, subject.seen)
+    clear = {
+        place: added[unit]
+        for place, share in np.ndenumerate(read_most(seen).max(-1))
+        if share >= CLEAR and (unit := Unit("attention", *place).name) in added
+    }
+    if not clear:
+        return clearest_head(seen)
+    block, head = max(clear, key=clear.__getitem__)
+    return block, head
 
 
 def _in_address(seen: Overview, usual: tuple[int, int]) -> tuple[int, int]:

@@ -10,13 +10,14 @@ import plotly.graph_objects as go
 from gptviz.figures.kit.format import format_small
 from gptviz.figures.training.curves import Curve
 from gptviz.machine.files import kept_until_written
-from gptviz.takehome.learning_curves import read_accuracy, read_curve
+from gptviz.takehome.learning_curves import read_accuracy, read_curve, read_losses
 from gptviz.ui.shell.subject import kinds
 
 FEW = 4
 NINE_TENTHS = 0.9
 # Read-only: all who ask share them.
 curve_of = kept_until_written("log.jsonl", "card.json", most=64)(read_curve)
+losses_of = kept_until_written("log.jsonl", "card.json", most=64)(read_losses)
 accuracy_of = kept_until_written("log.jsonl", "card.json", most=64)(read_accuracy)
 
 

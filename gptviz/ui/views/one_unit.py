@@ -168,10 +168,12 @@ def show_ranked(
         rest = f"The first {MOST_ROWS} of {len(order):,} {kind}s. "
     else:
         rest = ""
-    st.caption(
-        f"{rest}Over {format_count(activity.n_tokens, 'token')}. "
-        f"{RANKINGS[by][1] if by in RANKINGS else ''}"
-    )
+    columns_are = " ".join(f"{title}: {_begin_small(hint)}" for title, hint in RANKINGS.values())
+    st.caption(f"{rest}Over {format_count(activity.n_tokens, 'token')}. {columns_are}")
+
+
+def _begin_small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def distribution(key: ModelKey, activity: Activity, unit: int) -> None:

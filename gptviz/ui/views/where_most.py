@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -19,10 +20,11 @@ from gptviz.machine import job
 from gptviz.machine.errors import reason_of
 from gptviz.machine.job import Job
 from gptviz.model.costs.effort import MOST, SOME, effort
+from gptviz.settings.address_values import one_of
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import HELD_OUT, OWN, PASSAGES, PROMPT, text_of
-from gptviz.ui.widgets import controls, escape_markdown, in_quotes, jobs
+from gptviz.ui.widgets import addresses, controls, escape_markdown, in_quotes, jobs
 
 WRITTEN = "What it writes"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
@@ -71,17 +73,44 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
         "gptviz."
     )
     kind = controls.select("Text", kinds, key="text", help=hint)
-    most = TOKENS[1]
-    if kind in (HELD_OUT, PASSAGES, OWN):
-        hint = "How many tokens are read at most. More tokens take longer, and find rarer things."
-        most = int(
-            controls.notch(
-                "Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=hint
-            )
-        )
     if kind == WRITTEN:
-        return {"most": most, "text": subject.default, "written": MOST_WRITTEN}
-    return {"most": most} | ({} if kind == HELD_OUT else {"text": text_of(kind, subject.prompt)})
+        return {"most": TOKENS[1], "text": subject.default, "written": MOST_WRITTEN}
+    if kind == HELD_OUT:
+        return {"most": _how_many_tokens(TOKENS)}
+    text = text_of(kind, subject.prompt)
+    if kind == PROMPT:
+        return {"most": TOKENS[1], "text": text}
+    # No more tokens are offered than the text has.
+    has = _count_tokens(subject.key, text)
+    offered = [*(count for count in TOKENS if count < has), min(has, TOKENS[-1])]
+    return {"most": _how_many_tokens(list(dict.fromkeys(offered))), "text": text}
+
+
+def _how_many_tokens(offered: Sequence[int]) -> int:
+    """The control `tokens`, of what is offered; no control where there is nothing to choose."""
+    if len(offered) == 1:
+        addresses.accept_values("tokens", one_of(list(map(_write_count, TOKENS))))
+        return TOKENS[1]
+    return int(
+        controls.notch(
+            "Tokens",
+            offered,
+            key="tokens",
+            default=min(TOKENS[1], offered[-1]),
+            format_func=_write_count,
+            help="How many tokens of the text are read at most. More tokens take longer, and find "
+            "rarer things.",
+        )
+    )
+
+
+def _write_count(count: int) -> str:
+    return f"{count:,}"
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _count_tokens(key: ModelKey, text: str) -> int:
+    return len(language_model(key).tokenizer.encode(text).ids)
 
 
 def ask_activity(subject: Subject, layer: str, title: str, **how: Any) -> AskedAnalysis[Activity]:

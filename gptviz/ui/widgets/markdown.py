@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from zlib import crc32
 
 import streamlit as st
 
@@ -49,4 +50,6 @@ def say_answer(sentence: str, then: str = "", *, help: str | None = None) -> Non
     """
     explained = [explain_word(word) for word in words_in(f"{sentence} {then}")]
     about = "\n\n".join([*([help] if help else []), *explained])
-    st.markdown(f"**{sentence}** {then}".rstrip(), help=about or None)
+    # by its key a phone shows it above the controls of the page
+    with st.container(key=f"answer {crc32(sentence.encode())}"):
+        st.markdown(f"**{sentence}** {then}".rstrip(), help=about or None)

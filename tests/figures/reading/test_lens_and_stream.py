@@ -71,16 +71,27 @@ def test_what_is_written_differs_by_colour_and_hatching() -> None:
         (Axis("quantity", ("size", "along")), Axis("sublayer", writers)),
         "share",
     )
-    figure = draw_written(table, LIGHT, height=400)
-    sizes, parts = ([one for one in figure.data if one.yaxis == axis] for axis in (None, "y2"))
-    for bars, heights in ((sizes, (2, 0.5, 1)), (parts, (-0.1, 0.2, 0.3))):
-        assert sorted((one.x[0], one.y[0]) for one in bars) == list(enumerate(heights))
-        assert len({one.marker.color for one in bars}) == 3
-        assert len({one.marker.pattern.shape for one in bars}) == 3
-    assert {one.text[0] for one in sizes} == {"2", "0.5", "1"}
-    (taken,) = (one for one in parts if one.y[0] < 0)
-    assert list(taken.customdata[0]) == ["blocks.0.attention", "−0.1"]
+    figure = draw_written(table, LIGHT, height=400, guesses=["<b>x</b>", "y", "z"])
+    assert sorted((one.x[0], one.y[0]) for one in figure.data) == list(enumerate((2, 0.5, 1)))
+    assert len({one.marker.color for one in figure.data}) == 3
+    assert len({one.marker.pattern.shape for one in figure.data}) == 3
+    assert {one.text[0] for one in figure.data} == {"2", "0.5", "1"}
+    assert list(figure.data[0].customdata[0]) == ["blocks.0.cross_attention", "0.5"]
     assert figure.layout.yaxis.rangemode == "tozero"
+    below = figure.layout.xaxis.ticktext
+    assert below[0] == "attention 0<br>→ &lt;b&gt;x&lt;/b&gt;"
+    assert below[2] == "MLP 0<br>→ z"
+
+
+def test_sizes_that_differ_very_much_stand_on_a_logarithmic_axis() -> None:
+    writers = ("blocks.0.attention", "blocks.0.mlp")
+    for sizes, kind in (((0.01, 10.0), "log"), ((1.0, 10.0), None), ((0.0, 0.0), None)):
+        table = LabelledArray(
+            np.array([sizes, sizes]),
+            (Axis("quantity", ("size", "along")), Axis("sublayer", writers)),
+            "share",
+        )
+        assert draw_written(table, LIGHT, height=400).layout.yaxis.type == kind
 
 
 def test_of_many_sublayers_the_blocks_are_named_each_in_its_middle() -> None:
@@ -96,6 +107,11 @@ def test_of_many_sublayers_the_blocks_are_named_each_in_its_middle() -> None:
     axis = draw_written(shares, LIGHT, height=400).layout.xaxis
     assert axis.ticktext[:2] == ("block 0", "block 2"), "of more blocks than fit, every second one"
     assert axis.tickvals[1] == 2
+    assert axis.ticktext[-1] == "block 39", "the last one always"
+    guesses = [f"word {block}" for block in range(40)]
+    axis = draw_written(shares, LIGHT, height=400, guesses=guesses).layout.xaxis
+    assert axis.ticktext[1] == "block 2 → word 2"
+    assert axis.ticktext[-1] == "block 39 → word 39"
 
 
 def test_pictures_side_by_side_have_one_scale_and_their_titles() -> None:

@@ -236,3 +236,20 @@ def test_a_thumbnail_has_a_line_per_run_within_its_bounds() -> None:
         first = np.array([[float(part) for part in pair.split(",")] for pair in found[0].split()])
         assert (np.diff(first[:, 1]) > 0).all()
         assert len(drawn) < 20_000
+
+
+def test_the_share_that_a_fit_misses_is_no_loss_and_a_fit_that_goes_on_is_named() -> None:
+    steps = np.array([1.0, 2.0, 3.0])
+    missed = np.array([0.9, 0.5, 0.25])
+    none = np.array([])
+    going = Curve("going", steps, missed, none, none, quantity="share missed")
+    ended = Curve("ended", steps, missed, steps[2:], missed[2:], quantity="share missed")
+    figure = curves.losses([going, ended], LIGHT)
+    assert figure.layout.yaxis.title.text == "share missed"
+    shown = [trace for trace in figure.data if len(trace.x)]
+    assert all("share missed" in trace.hovertemplate for trace in shown)
+    assert not any("perplexity" in trace.hovertemplate for trace in shown)
+    assert [trace.name for trace in shown if trace.showlegend is not False] == [
+        "going, what it learns from",
+        "ended",
+    ]

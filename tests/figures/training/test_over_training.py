@@ -64,6 +64,21 @@ def test_a_logarithmic_axis_leaves_out_what_is_not_above_nothing() -> None:
     assert np.isnan(line.y).tolist() == [True, *(shown.values[1:, 0] <= 0)]
 
 
+def test_names_of_revisions_that_say_no_step_stand_on_the_axis() -> None:
+    shown = table(2)
+    names = {step: f"v{step}" for step in STEPS}
+    look = ChartLook(log_steps=False, names=names)
+    for figure in (
+        lines(shown, LIGHT, look, shown.axes[1].labels, height=300),
+        panels(shown, LIGHT, look, shown.axes[1].labels),
+    ):
+        assert figure.layout.xaxis.tickvals == STEPS
+        assert figure.layout.xaxis.ticktext == tuple(names.values())
+        assert figure.data[0].text == tuple(names.values())
+        assert "revision" in figure.to_json()
+        assert "step" not in figure.to_json()
+
+
 def test_of_very_many_series_the_first_have_panels() -> None:
     shown = table(MOST_PANELS + 5)
     assert len(panels(shown, LIGHT, ChartLook(), shown.axes[1].labels).data) == MOST_PANELS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 import torch
 from torch import Tensor
@@ -10,7 +12,14 @@ from torch.nn import functional as F
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
 from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.dictionaries import fitting
-from gptviz.interp.dictionaries.fitting import KINDS, FittedKind, fit, tokens_that_count, vectors
+from gptviz.interp.dictionaries.fitting import (
+    KINDS,
+    Fit,
+    FittedKind,
+    fit,
+    tokens_that_count,
+    vectors,
+)
 from gptviz.interp.trace import run
 from gptviz.machine import progress
 from tests.tiny import scrambled, some_ids, tiny
@@ -133,3 +142,57 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         fit(torch.randn(10, 4), 0, 8, k=9)
     with pytest.raises(ValueError, match="the same at all tokens"):
         fit(torch.ones(10, 4), 0, 8, k=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_transcoder", [False, True])
+def test_a_fit_that_goes_on_from_its_state_is_the_one_that_ran_through(
+    kind: FittedKind, is_transcoder: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "BATCH", 64)
+    # so that features die and begin again, with numbers drawn after the stop
+    monkeypatch.setattr(fitting, "PATIENCE", 5)
+    _, x = planted(3, 500)
+    given = x.roll(1, -1) if is_transcoder else None
+
+    def begun() -> Fit:
+        return Fit(x, 0, 30, kind, k=3, steps=40, given=given)
+
+    whole = list(begun())
+    through = begun()
+    assert [(event.step, event.error) for event in through] == [
+        (event.step, event.error) for event in whole
+    ]
+    for stop in (0, 1, 17, 40):
+        first = begun()
+        errors = [event.error for event in islice(first, stop)]
+        # what is kept does not change with the fit that goes on
+        state = {name: value.clone() for name, value in first.state().items()}
+        second = begun()
+        second.restore(state)
+        errors += [event.error for event in second]
+        assert errors == [event.error for event in whole]
+        for name, value in through.dictionary.tensors().items():
+            assert torch.equal(value, second.dictionary.tensors()[name]), (stop, name)
+
+
+def test_the_state_of_another_fit_is_refused() -> None:
+    _, x = planted(3, 500)
+    fit_of_30 = Fit(x, 0, 30, k=3, steps=4)
+    for wrong in (
+        Fit(x, 0, 20, k=3, steps=4).state(),
+        Fit(x, 0, 30, k=3, steps=4).state() | {"step": torch.tensor(5)},
+        {},
+    ):
+        with pytest.raises(ValueError, match="the saved state"):
+            fit_of_30.restore(wrong)
+    assert [event.step for event in fit_of_30] == [1, 2, 3, 4]
+
+
+def test_a_fit_whose_error_is_no_number_ends_with_a_word() -> None:
+    _, x = planted(3, 500)
+    diverging = Fit(x, 0, 30, k=3, steps=4)
+    with torch.no_grad():
+        diverging.parts["decoder_bias"].fill_(torch.nan)
+    with pytest.raises(ValueError, match="the fit diverged"):
+        list(diverging)

@@ -380,3 +380,26 @@ def test_the_carry_of_addition_is_that_of_whole_numbers(digits: int) -> None:
         a, b = (int(one) for one in some.tokenizer.decode(row).split("=")[0].split("+"))
         known = [int(a % 10**place + b % 10**place >= 10**place) for place in range(1, digits + 1)]
         assert said.tolist() == [-1] * (2 * digits + 2) + known + [-1]
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_choice_in_a_sum_is_between_its_digit_and_the_one_that_a_wrong_carry_gives(
+    held_out: bool,
+) -> None:
+    some = Addition(digits=3)
+    choices = some.choices("addition", 200, held_out=held_out)
+    places = set()
+    for ids, at, right, wrong in zip(
+        choices.ids, choices.at, choices.right, choices.wrong, strict=True
+    ):
+        problem, answer = some.tokenizer.decode(ids).split("=")
+        a, b = map(int, problem.split("+"))
+        assert bool(some.holds_out(np.array([a]), np.array([b]))[0]) == held_out
+        place = int(at) - len(problem)
+        places.add(place)
+        assert answer[place] == str(a + b)[::-1].ljust(4, "0")[place]
+        assert some.tokenizer.label(int(right)) == answer[place]
+        carried = (a % 10**place + b % 10**place) // 10**place
+        digits = a // 10**place % 10 + b // 10**place % 10
+        assert int(some.tokenizer.label(int(wrong))) == (digits + 1 - carried) % 10
+    assert places == {0, 1, 2, 3}

@@ -76,8 +76,6 @@ STRONGEST = "the strongest head"
 GRID = "attribution grid"
 DICTIONARY = "dictionary."
 SHOWN_NEURONS = 14
-# Next to the tall grid of many blocks there is room for more bars.
-MANY_BLOCKS = 15
 # A part that takes away less than this share of the largest is not worth a look.
 WORTH = 0.02
 
@@ -229,10 +227,6 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
     """The waterfall of all parts, the largest first."""
     above, below = setting.sides
     strongest = max(attribution.parts, key=lambda part: abs(part.value))
-    if setting.subject.lm.model.config.n_layer < MANY_BLOCKS:
-        shown = figures.SHOWN
-    else:
-        shown = figures.SHOWN + 8
     show_figure(
         figures.waterfall(
             attribution.labelled(),
@@ -240,7 +234,6 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
             whole=setting.sum_name,
             above=above,
             below=below,
-            shown=shown,
         ),
         key="parts",
         alt=(
@@ -351,7 +344,7 @@ def result(setting: AttributionSetting, attribution: Attribution) -> str:
     else:
         other = in_quotes(setting.name(setting.against))
         verb = "leads" if attribution.sum >= 0 else "trails"
-        whole = f"the {brief(abs(attribution.sum))} by which it {verb} {other}"
+        whole = f"the {brief(abs(attribution.sum))} points by which {token} {verb} {other}"
     return (
         f"{capitalise_text(setting.say(best))} speaks most for {token}: it adds "
         f"{format_signed(best.value)} to {whole}."

@@ -105,7 +105,7 @@ def next_token(sides: Sides) -> PageResult:
     )
     say_answer(
         f"{escape_markdown(guesses)}.",
-        f"Between them {percent(moved)} of the probability moves.",
+        f"The two answers differ in {percent(moved)} of the probability.",
     )
     _bars(
         some,

@@ -24,7 +24,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begin_projection
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import Try, controls, in_quotes, show_figure, theme
+from gptviz.ui.widgets import Try, controls, in_quotes, jobs, show_figure, theme
 
 # t-SNE and UMAP go back through the snapshots picture by picture; at most this many tokens are
 # placed on the way to the first.
@@ -117,6 +117,20 @@ def token_control(subject: Subject) -> int:
     )
 
 
+@st.cache_resource(max_entries=8, show_spinner=False)
+def kinds_of(key: ModelKey) -> tuple[str, ...]:
+    """The kind of each token. In a vocabulary with words, a vowel or a consonant is a word too."""
+    kinds = tokens(key).kinds
+    if not has_words(key):
+        return kinds
+    return tuple("word" if kind in ("vowel", "consonant") else kind for kind in kinds)
+
+
+def has_words(key: ModelKey) -> bool:
+    """Whether some tokens of the vocabulary are words."""
+    return "word" in tokens(key).kinds
+
+
 def sentence(view: ProjectionChoice, token: int) -> tuple[str, str] | None:
     """Which tokens look most like one of them to the model, in words, and how much; None if there
     is no other.
@@ -136,7 +150,7 @@ def sentence(view: ProjectionChoice, token: int) -> tuple[str, str] | None:
 def bars(view: ProjectionChoice, token: int, *, height: int) -> None:
     """The nearest neighbours of `token`."""
     near = neighbours_of(view.key, view.space, token)
-    kinds = tokens(view.key).kinds
+    kinds = kinds_of(view.key)
     show_figure(
         scatter.neighbour_bars(
             near.similarity, [kinds[i] for i in near.ids], theme(), height=height
@@ -240,7 +254,7 @@ def _reference(view: ProjectionChoice) -> Vectors | None:
     return _rows(replace(view, key=scrubber.as_saved_last(view.key)))
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@jobs.resource("Placing the tokens", max_entries=32)
 def pca_of(view: ProjectionChoice) -> Projection:
     return embeddings.project(
         _rows(view), tokens(view.key).labels, "PCA", view.dimensions, reference=_reference(view)
@@ -279,7 +293,7 @@ def cloud(
 
     figure = scatter.cloud(
         projected.points,
-        [vocabulary.kinds[i] for i in projected.ids],
+        [kinds_of(view.key)[i] for i in projected.ids],
         theme(),
         height=height,
         axes=[
@@ -381,7 +395,7 @@ def trustworthiness_of(view: ProjectionChoice) -> tuple[float, int]:
 
 def over_seeds(view: ProjectionChoice) -> None:
     """The pictures of several seeds, of which `view` is one, and how far they agree."""
-    kinds = tokens(view.key).kinds
+    kinds = kinds_of(view.key)
     placings = [placing_of(replace(view, seed=int(seed))) for seed in projections.SEEDS]
     projections.over_seeds(placings, lambda picture: [kinds[i] for i in picture.ids], view.method)
 
@@ -426,7 +440,8 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
             "follow the grey line."
         )
         offers.append(Try("The first step", notice, {"step": str(steps[0]), "trail": True, **flat}))
-    alike, other = vowel_cosines(view.key, view.space)
+    of_letters = not has_words(view.key)
+    alike, other = vowel_cosines(view.key, view.space) if of_letters else (0.0, 0.0)
     if "e" in names and alike > other + CLEARLY:
         notice = (
             f"Two vowels have a cosine of {format_fixed(alike)} on average, a vowel and a "
@@ -444,7 +459,7 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
                 "side are other words?"
             )
             offers.append(Try("Good against bad", notice, {"token": "bad", **flat}))
-    together, chance = capitals_together(view.key, view.space)
+    together, chance = capitals_together(view.key, view.space) if of_letters else (0.0, 0.0)
     if "A" in names and together > max(0.5, chance + CLEARLY):
         notice = (
             f"The nearest token to a capital is a capital too in {percent(together)} of cases; by "

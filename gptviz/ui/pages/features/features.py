@@ -29,6 +29,7 @@ from gptviz.ui.shell.subject.unit_titles import name_with
 from gptviz.ui.views import edits, held_out, one_unit
 from gptviz.ui.views.dictionary_quality import ask_quality, show_beside, show_quality
 from gptviz.ui.views.files import read_in
+from gptviz.ui.views.fits import fit_button, show_fits, watched_fits
 from gptviz.ui.views.notes import show_notes
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.texts import text_to_fit
@@ -39,11 +40,11 @@ from gptviz.ui.widgets import (
     controls,
     escape_markdown,
     in_quotes,
-    jobs,
     say_answer,
     show_figure,
     theme,
 )
+from gptviz.ui.widgets.details import folded_part
 
 TOKEN = "token"
 PROMPT = "prompt"
@@ -119,6 +120,11 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         with st.expander("All dictionaries of this model, side by side"):
             key = subject.key.unedited
             show_beside(key, held_out.text_to_fit(key))
+    if watched_fits(subject.key.name)[0] and (
+        fold := folded_part("The fits of this model, with their curves", key="fits of this model")
+    ):
+        with fold:
+            show_fits(subject.key.name, links=False)
     with st.expander("Another dictionary"):
         _read_folder(subject)
     code = asked.code(
@@ -291,28 +297,23 @@ def _fit(subject: Subject) -> None:
         for steps in STEPS
     }
     steps = next((one for one in STEPS if work[one] <= LONG), STEPS[-1])
-    asked = ask(
-        subject.key,
-        dictionaries.fit_dictionary,
-        "Fitting a dictionary",
-        block=block,
-        steps=steps,
-        text=text,
-        target=TARGETS[target],
-    )
     takes = duration(work[steps] / A_SECOND)
     with top:
-        job, say_how_far = jobs.on_demand(asked, asked.title, asked.compute, begins=False)
         say_answer(
             f"This model has no list of patterns yet. Make one here (about {takes}), or look at "
             f"the patterns of {escape_markdown(EXAMPLE)}.",
             "Such a list is a dictionary of features. It is kept for later.",
         )
-        with st.container(horizontal=True, vertical_alignment="center"):
-            say_how_far("Make the list", "Begin again", "dictionary")
-            frame.link(PAGE, f"Patterns of {EXAMPLE}", query={"model": EXAMPLE})
-    if job is None:
-        asked.say_how_long(work[steps])
+        frame.link(PAGE, f"Patterns of {EXAMPLE}", query={"model": EXAMPLE})
+        fit_button(
+            subject.key.unedited,
+            block=block,
+            size=None,
+            steps=steps,
+            text=text,
+            target=TARGETS[target],
+        )
+    show_fits(subject.key.name, links=False)
     _read_folder(subject)
 
 

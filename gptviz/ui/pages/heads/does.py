@@ -15,7 +15,9 @@ import torch
 
 from gptviz.components import head_pattern
 from gptviz.components.cell_grid import Cell
+from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.kit.format import brief, format_fixed, percent
+from gptviz.figures.kit.theme import PATTERN
 from gptviz.interp.reading import attention as patterns
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES
 from gptviz.interp.units.head_scores import (
@@ -49,6 +51,7 @@ from gptviz.ui.widgets import (
     capitalise_text,
     controls,
     escape_markdown,
+    in_quotes,
     jobs,
     picking,
     say_answer,
@@ -65,6 +68,15 @@ CHOSEN = "unit"
 # How many tokens of a long text are on the picture of a head's pattern.
 MOST_SHOWN = 128
 ROWS_HIGH = 340
+FEW_ROWS = 8
+# Of more heads only the first is called “head” above its column: on a phone the names would touch.
+FEW_HEADS = 6
+# How many tokens of a text are shown before the first of the two that an example is about.
+BEFORE = 4
+# A token that takes no more than this share of a head's attention is hardly read.
+HARDLY = 0.1
+# Shares that differ by no more than this are about as large.
+NEARLY = 0.02
 # At most this many blocks are multiplied with each other before the reader asks for it.
 FEW_BLOCKS = 12
 # The state in which heads are ordered by what answers lose without them.
@@ -183,26 +195,25 @@ def show(subject: Subject, asked: AskedAnalysis[HeadScores], row: Any) -> PageRe
     with left:
         at = order[heads.index(chosen_head(subject, heads))]
         cells(asked, scores, name, at)
+        example = st.container()
     with right:
-        one_head(subject, asked, scores, at)
+        one_head(subject, asked, scores, at, example)
     columns = [name, *(other for other in scores.known_scores if other != name)]
     number = st.column_config.NumberColumn
     config = {
         SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns
     }
-    few = len(order) <= 8
-    with left if few else st.container():  # below the grid of few heads there is room
-        picking.table(
-            frame_of(asked.key, scores, columns, order),
-            lambda row: addresses.write(CHOSEN, heads[row].name),
-            key="heads table",
-            height="content" if few else pixels(ROWS_HIGH),
-            column_config={
-                "head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."),
-                **config,
-            },
-            alt="All heads, one per row, with their scores",
-        )
+    picking.table(
+        frame_of(asked.key, scores, columns, order),
+        lambda row: addresses.write(CHOSEN, heads[row].name),
+        key="heads table",
+        height="content" if len(order) <= FEW_ROWS else pixels(ROWS_HIGH),
+        column_config={
+            "head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."),
+            **config,
+        },
+        alt="All heads, one per row, with their scores",
+    )
     if say_how_far is not None:
         say_how_far()
     show_notes(subject, scores.unit(*at))
@@ -315,7 +326,10 @@ def cells(
             (f"block {block}", [cell(block, head) for head in range(n_head)])
             for block in range(n_block)
         ],
-        [f"head {head}" for head in range(n_head)],
+        [
+            f"head {head}" if n_head <= FEW_HEADS or head == 0 else str(head)
+            for head in range(n_head)
+        ],
         (lowest, highest),
         key="heads grid",
         alt=f"The score {kind.title.lower()} of every head, by block; the highest: {listed}.",
@@ -349,10 +363,14 @@ def cells(
 
 
 def one_head(
-    subject: Subject, asked: AskedAnalysis[HeadScores], scores: HeadScores, at: tuple[int, int]
+    subject: Subject,
+    asked: AskedAnalysis[HeadScores],
+    scores: HeadScores,
+    at: tuple[int, int],
+    example: Any,
 ) -> None:
-    """The pattern of one head, where its scores are seen in it, and the way to its page. Beside
-    scores over other texts it is that over the prompt.
+    """The pattern of one head, where its scores are seen in it, and the way to its page; one row of
+    it in the container `example`. Beside scores over other texts it is that over the prompt.
     """
     head = scores.unit(*at)
     chosen = dict(asked.settings)
@@ -366,9 +384,10 @@ def one_head(
     title = title_of(subject.key, head)
     about = heading(f"The attention pattern of {title} over what it reads")
     lines = attention.code_of_head(lm, read, head.block, head.index)
-    shares = head_pattern.payload(
-        pattern(asked.key, read, head), about, lines, capitalise_text(title)
-    )
+    square = pattern(asked.key, read, head)
+    with example:
+        show_example(subject, square, head, title)
+    shares = head_pattern.payload(square, about, lines, capitalise_text(title))
     head_pattern.head_pattern(shares, key="heads pattern")
     count = min(len(read.ids), MOST_TOKENS)
     if count > MOST_SHOWN:
@@ -399,6 +418,47 @@ def one_head(
         query = frame.shared_state() | query
         frame.link(ATTENTION, f"Open {escape_markdown(title)} on Attention", query=query)
         edits.switch(subject.key, head, key="switch head")
+
+
+def strongest_cell(square: LabelledArray, *, crosses: bool) -> tuple[int, int]:
+    """Where a pattern [query, key] has its largest share, or nearly so, the last such place. The
+    first token, where heads rest, and the token that reads count only where nothing else is read.
+    """
+    values = np.nan_to_num(square.values.astype(np.float64))
+    others = values.copy()
+    if not crosses:
+        others[:, 0] = 0.0
+        np.fill_diagonal(others, 0.0)
+    largest = values if others.max() <= HARDLY else others
+    of_query = largest.max(1)
+    query = int(np.flatnonzero(of_query >= of_query.max() - NEARLY)[-1])
+    return query, int(largest[query].argmax())
+
+
+def show_example(subject: Subject, square: LabelledArray, head: Unit, title: str) -> None:
+    """What a head reads at one token, in a row of tokens: the row of its pattern that has the
+    largest share.
+    """
+    query, key = strongest_cell(square, crosses=head.crosses)
+    reads, labels = (axis.labels for axis in square.axes)
+    last = key if head.crosses else max(query, key)
+    shown = range(max(0, min(key, last) - BEFORE), last + 1)
+    row = np.nan_to_num(square.values[query])
+    share = percent(float(row[key]))
+    st.markdown(
+        f"**For example:** at {in_quotes(reads[query])} {escape_markdown(title)} reads "
+        f"{in_quotes(labels[key])} most, {share}."
+    )
+    token_strip(
+        [Token(labels[i], float(row[i])) for i in shown],
+        key="heads example",
+        colour=PATTERN,
+        selected=None if head.crosses else query - shown.start,
+        label=f"What {title} reads at {reads[query]}",
+        legend="share of its attention"
+        + ("" if head.crosses else "; outlined is the token that reads"),
+        spaced=subject.lm.tokenizer.is_spaced,
+    )
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

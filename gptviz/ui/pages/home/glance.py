@@ -133,13 +133,12 @@ def say_guess(subject: Subject, guesses: Sequence[Token]) -> None:
     if shares and len(shares) == len(guesses):
         n_layer = subject.lm.model.config.n_layer
         if n_layer:
-            reads = f"{format_count(n_layer, 'block')} read{'s' if n_layer == 1 else ''} them"
+            reads = f"reads them in {format_count(n_layer, 'block')}"
         else:
-            reads = "a table is asked for the last one"
+            reads = "looks the last one up in a table"
         say_answer(
-            f"The text is cut into {format_count(len(subject.seen), 'token')}, {reads}, and each "
-            "token that the model knows gets a probability: "
-            f"{in_quotes(guesses[0].label)} gets the most, {percent(shares[0])}."
+            f"The model cuts the text into {format_count(len(subject.seen), 'token')}, {reads}, "
+            f"and guesses {in_quotes(guesses[0].label)} next ({percent(shares[0])})."
         )
 
 

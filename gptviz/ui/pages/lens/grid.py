@@ -172,18 +172,15 @@ def where_the_answer_comes_from(subject: Subject, lens: Lens) -> str:
     name = in_quotes(label(token))
     if layer == 0:
         return (
-            f"Wherever it stopped, it would guess {name}, with {share} in the end: nothing but the "
+            f"After every layer it would guess {name}, in the end with {share}: nothing but the "
             "last token decides that."
         )
     before = in_quotes(label(int(lens.top[layer - 1, -1, 0])))
     if layer == len(lens.layers) - 1:
-        until = f"only the last layer, {lens.layers[layer].title}, makes that"
+        then = f"only after the last layer, {lens.layers[layer].title}, it guesses {name} ({share})"
     else:
-        until = f"from {lens.layers[layer].title} on that is"
-    return (
-        f"Stopped after {lens.layers[layer - 1].title} it would guess {before}; {until} {name}, "
-        f"with {share} in the end."
-    )
+        then = f"after {lens.layers[layer].title} it is {name}, and stays so ({share} in the end)"
+    return f"After {lens.layers[layer - 1].title} it would guess {before}; {then}."
 
 
 def _can_be_read(lens: Lens) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.format import brief, format_count, percent
 from gptviz.interp.units.activity import Activity
 from gptviz.interp.units.unit import Unit
+from gptviz.labelled_array import Float64Array
 from gptviz.ui.shell.subject import AskedAnalysis, Subject
-from gptviz.ui.views.one_unit import CHOSEN, RANKINGS, ask_set, settable
-from gptviz.ui.views.where_most import ask_activity, largest_size, text_to_read
-from gptviz.ui.widgets import Try, controls, in_quotes
+from gptviz.ui.shell.subject.unit_titles import said_title
+from gptviz.ui.views.one_unit import CHOSEN, RANKINGS, answers_to, ask_set, settable
+from gptviz.ui.views.where_most import SHOWN, ask_activity, largest_size, text_to_read
+from gptviz.ui.widgets import Try, capitalise_text, controls, in_quotes
 
 NEURONS = "Neurons"
 EXPERTS = "Experts"
@@ -22,6 +24,11 @@ ABOUT = {
 # A neuron that is active at no more than this share of the tokens is rare.
 RARE = 0.02
 STRONG = 8.0
+# What neurons are ranked by at first: how many of the places that are shown have the same token.
+ALIKE = "alike"
+SAME_TOKEN = "Same token"
+ABOUT_ALIKE = f"at how many of the {SHOWN} places where a neuron is most active one token stands."
+BY = {ALIKE: (SAME_TOKEN, capitalise_text(ABOUT_ALIKE))} | RANKINGS
 
 
 def view(subject: Subject) -> str:
@@ -45,10 +52,8 @@ def ask_neurons(subject: Subject) -> tuple[AskedAnalysis[Activity], str]:
             default=config.n_layer // 2,
             help="The block whose MLP is looked at.",
         )
-        hint = " ".join(
-            f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values()
-        )
-        titles = {name: title for name, (title, _) in RANKINGS.items()}
+        hint = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in BY.values())
+        titles = {name: title for name, (title, _) in BY.items()}
         by = controls.select(
             "Rank by",
             list(titles),
@@ -58,6 +63,47 @@ def ask_neurons(subject: Subject) -> tuple[AskedAnalysis[Activity], str]:
             segmented=True,
         )
     return ask_activity(subject, Unit("mlp", block).name, "Observing the neurons", **how), by
+
+
+def count_alike(activity: Activity) -> Float64Array:
+    """At how many of the places that are shown of each neuron its commonest token stands."""
+    n_neuron = len(activity.largest)
+    return np.array([activity.commonest(one, SHOWN)[1] for one in range(n_neuron)], float)
+
+
+def order_neurons(subject: Subject, activity: Activity, by: str, alike: Float64Array) -> list[int]:
+    """All neurons, the first of the ranking first. Where as many places are alike, those with a
+    word or a number come before those with a sign, and then those with the largest activation.
+    """
+    if by != ALIKE:
+        return activity.ranked(by)
+
+    def rank(neuron: int) -> tuple[float, bool, float]:
+        label = subject.lm.tokenizer.label(activity.commonest(neuron, SHOWN)[0])
+        is_sign = not any(map(str.isalnum, label))
+        return -alike[neuron], is_sign, -activity.largest[neuron]
+
+    return sorted(range(len(alike)), key=rank)
+
+
+def answer(subject: Subject, activity: Activity, neuron: int) -> tuple[str, str]:
+    """The token that a neuron answers to, where most of the places that are shown have it; else the
+    tokens at which it is most active.
+    """
+    token, times = activity.commonest(neuron, SHOWN)
+    places = sum(value > 0 for value in activity.highest[:SHOWN, neuron])
+    if 2 * times <= places or places < 2:
+        sentence, then = answers_to(subject, activity, neuron)
+        if places > 1:
+            then += " No token stands at most of these places: what it is for is hard to say."
+        return sentence, then
+    title = capitalise_text(said_title(subject.key, activity.unit(neuron)))
+    label = in_quotes(subject.lm.tokenizer.label(token))
+    return (
+        f"{title} answers most to {label}.",
+        f"{label} stands at {times} of the {places} places where it is most active, of "
+        f"{format_count(activity.n_tokens, 'token')}.",
+    )
 
 
 def tries(subject: Subject, activity: Activity) -> list[Try]:

@@ -226,7 +226,7 @@ def say_what_opens() -> None:
         others = f", one of the {format_count(len(found), 'model')} found on this machine"
     else:
         others = ""
-    say_answer(f"Choose {came}{others}, or type the name of another one below.")
+    say_answer(f"Type the name of a model here, or choose {came}{others}.")
 
 
 def models_that_ship() -> None:
@@ -247,7 +247,7 @@ def models_that_ship() -> None:
                 )
                 with row:
                     frame.link(HOME, escape_markdown(name), query={"model": name})
-                    st.caption(escape_markdown(line_about(group.folders[name])), width="content")
+                    st.caption(escape_markdown(line_about(group.folders[name])))
 
 
 def on_this_machine() -> None:

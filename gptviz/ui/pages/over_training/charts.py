@@ -29,6 +29,8 @@ from gptviz.machine import progress
 from gptviz.model.costs.effort import LITTLE, MOST, effort
 from gptviz.model.kinds import Kind
 from gptviz.model.parts.heads import HEADS
+from gptviz.runs.checkpoints import find, read_card
+from gptviz.runs.revisions import names_on_axis
 from gptviz.settings import address_values
 from gptviz.settings.known_names import name_known
 from gptviz.text.datasets.tasks import Modular
@@ -392,7 +394,9 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     change = history.sharpest(log_steps=axes.log_steps)
     said = describe_sharpest(subject, history, axes)
     marked = None if change is None else (change.series, change.row)
-    look = figures.ChartLook(axes.log_steps, axes.log_values, marked, subject.key.step)
+    named = names_on_axis(read_card(find(subject.key.name)).revisions)
+    log_steps = axes.log_steps and not named
+    look = figures.ChartLook(log_steps, axes.log_values, marked, subject.key.step, named)
     names = [title(subject, history, series) for series in range(len(history.series))]
     is_apart = axes.apart and len(history.series) > 1
     if is_apart:

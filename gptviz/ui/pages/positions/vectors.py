@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
+import re
 from collections.abc import Sequence
 
+import numpy as np
 import streamlit as st
 
 from gptviz.figures.kit import heat, lines
@@ -13,25 +14,38 @@ from gptviz.figures.kit.format import format_fixed
 from gptviz.interp.reading import positions
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import reading
-from gptviz.model.parts.positions import POSITIONS
-from gptviz.runs import checkpoints
+from gptviz.model.parts.positions import POSITIONS, turned_pairs
 from gptviz.ui.shell.subject import AskedAnalysis, ModelKey, Subject, ask, language_model, scrubber
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
-from gptviz.ui.widgets import Try, controls, escape_markdown, say_answer, show_figure, theme
+from gptviz.ui.widgets import Try, controls, say_answer, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 
-# How the model knows places, by what its positions act on.
+_WAVES = (
+    "It adds to each token numbers of the place where the token stands, which are computed from "
+    "waves."
+)
+# How a model with positions of each kind knows where a token stands.
 HOW = {
-    "embedding": "Every place adds numbers of its own to the token that stands there",
-    "query and key": "How well two tokens match depends on how far apart they stand",
-    "scores": "Each head has numbers of its own for how far away a token stands",
+    "learned": (
+        "It adds to each token numbers that it learned for the place where the token stands."
+    ),
+    "sinusoidal": _WAVES,
+    "sines-first": _WAVES,
+    "rotary": (
+        "It turns each query and key by angles that grow with its place, so only the distance of "
+        "two tokens counts."
+    ),
+    "relative": (
+        "Each head learned numbers for every distance: they say how well two tokens match that "
+        "stand so far apart."
+    ),
+    "alibi": "Each head counts a token less, the farther away it stands.",
+    "none": "This model is not told where a token stands: it has no positions.",
 }
 # Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
 FLOOR = -10.0
-# Neighbours are clearly more alike than those far apart where their cosine is larger by this much.
-APART = 0.2
-# How many pixels a map is wider than high: its names stand to the left, its scale above it.
-BESIDE = 20
+# How many pixels a map is higher than wide: its scale stands above it, its names at two sides.
+ABOVE = 40
 # Of a context whose map would be thinned out, so many positions are shown at first, or those of the
 # prompt if these are more.
 READABLE = 64
@@ -117,33 +131,28 @@ def how_many(subject: Subject) -> int | None:
 def say_headline(key: ModelKey, own: str, block: int, stack: str, most: int | None) -> None:
     """How the model knows where a token stands, then its kind of positions, with numbers."""
     if own == "none":
-        say_answer("This model is not told where a token stands: it has no positions.")
+        say_answer(HOW[own])
         return
-    kind = f"This model has {name(own)} positions"
-    if not positions.has_vectors(own):
-        say_answer(
-            "Each head counts a token less, the farther away it stands.",
-            f"{kind}.",
-        )
+    config = stack_of(language_model(key).model, stack).config.in_block(block)
+    if own == "rotary" and not turned_pairs(config):
+        say_answer("This block is not told where a token stands: it turns no query and no key.")
         return
-    near, far = positions.nearness(ask_map(key, own, block, stack, most).value)
-    if math.isnan(near + far):
-        st.markdown(f"{kind}.")
-        return
-    if POSITIONS[own].acts_on != "scores":
-        what = "places"
-    else:
-        what = "distances"
-    if near - far >= APART:
-        more = "more"
-    else:
-        more = "hardly more"
-    say_answer(
-        f"{HOW[POSITIONS[own].acts_on]}: neighbouring {what} look {more} alike to the model than "
-        "those far apart.",
-        f"{kind}. How alike neighbours are, from −1 to 1: {format_fixed(near)} on average; {what} "
-        f"that are half the map apart: {format_fixed(far)}.",
-    )
+    then = f"This model has {name(own)} positions."
+    if positions.has_vectors(own):
+        near, far = positions.nearness(ask_map(key, own, block, stack, most).value)
+        if not math.isnan(near + far):
+            then += (
+                f" In the map 1 is alike, and −1 is opposed: neighbouring {places_of(own)} have "
+                f"{format_fixed(near)} on average, those half the map apart {format_fixed(far)}."
+            )
+    say_answer(HOW[own], then)
+
+
+def places_of(kind: str) -> str:
+    """What the map of a kind with vectors compares."""
+    if POSITIONS[kind].acts_on == "scores":
+        return "distances"
+    return "places"
 
 
 def waves_control(own: str, fixed: Sequence[str]) -> bool:
@@ -177,9 +186,10 @@ def panel(
     height: int,
     stack: str = DECODER,
     most: int | None = None,
+    alone: bool = False,
 ) -> None:
     """The map of one kind, with a line on what it does and what is shown; `place` tells the page's
-    panels apart. `most` is as in `ask_map`.
+    panels apart. `most` is as in `ask_map`. A map that stands `alone` has a scale of its own.
     """
     part = POSITIONS[kind]
     key = subject.key
@@ -197,25 +207,20 @@ def panel(
         ends = "The steeper the line of a head, the nearer the tokens it looks at."
     else:
         square = ask_map(key, kind, block, stack, most).value
-        spread = positions.spread(square)
         tokens = framed_tokens(subject, kind, stack)
-        figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
-        # Whether only the distance counts, and how alike near and far places are.
-        near, far = positions.nearness(square)
-        alike = ""
-        if not math.isnan(near + far):
-            alike = (
-                f" Neighbours: {format_fixed(near)} on average; half the length apart: "
-                f"{format_fixed(far)}."
-            )
-        varies = (
-            f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance "
-            f"counts.{alike}"
+        figure = heat.signed_matrix(
+            square, theme(), height=height, square=True, tokens=tokens, own_scale=alone
         )
-        constant = "The map is constant along every diagonal: only the distance counts."
-        ends = f"Blue: alike, orange: opposed. {constant if spread < 1e-3 else varies}".replace(
-            "-", "−"
-        )
+        # Whether only the distance counts.
+        if positions.spread(square) < 1e-3:
+            counts = "constant along every diagonal: only the distance counts"
+        else:
+            counts = "not constant along a diagonal: not only the distance counts"
+        if alone and not (np.asarray(square.values) < 0).any():
+            shades = "The darker, the more alike"
+        else:
+            shades = "Blue: alike, orange: opposed"
+        ends = f"{shades}. It is {counts}."
     if len(tokens) > 1:
         frame = f" The frame marks the positions of the {len(tokens)} tokens of the prompt."
     else:
@@ -232,20 +237,17 @@ def panel(
         )
     else:
         thinned = ""
-    if part.acts_on == "embedding":
-        added = "It is added to the token's embedding."
-    else:
-        added = "Nothing is added to the tokens."
     config = stack_of(subject.lm.model, stack).config
     about = part.about_of(config.in_block(block) if kind == config.positions else config)
+    about = re.sub(r"([\d.e+]+)\^\((.+?)\)", r"$\1^{\2}$", about)
     is_square = positions.has_vectors(kind)
     with st.container(horizontal=is_square, key=f"{'beside' if is_square else 'below'}-{place}"):
-        with st.container(width=pixels(height + BESIDE) if is_square else "stretch"):
+        with st.container(width=pixels(height - ABOVE) if is_square else "stretch"):
             show_figure(
                 figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}"
             )
         with st.container():
-            st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{thinned}{frame}")
+            st.caption(f"{about} The map shows {map_shows(kind)}. {ends}{thinned}{frame}")
 
 
 def _without_positions(key: ModelKey, stack: str) -> str:
@@ -289,7 +291,7 @@ def map_shows(kind: str) -> str:
     if acts_on == "query and key":
         return (
             "the cosine between one and the same query or key, turned to any two positions: what "
-            "only turning does to a score"
+            "turning alone does to a score, whatever the queries and keys of this model are"
         )
     return (
         "the cosine between the vectors of any two "
@@ -303,14 +305,6 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     """
     offers = list[Try]()
     config = subject.lm.model.config
-    if own != "learned" and (learned := model_with("learned")):
-        notice = (
-            f"Opens the model {escape_markdown(learned)}, which had to learn the order of "
-            "positions by "
-            "itself. Do near positions look "
-            "alike to it? The line below its map says how much."
-        )
-        offers.append(Try("Learned positions", notice, {"model": learned}))
     if own != "alibi" and "alibi" in fixed and config.n_head > 1:
         # How far the heads of this model would look if it had ALiBi.
         reaches = positions.head_reach(ask_map(subject.key, "alibi", 0).value)
@@ -373,19 +367,6 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
             Try("A slow wave", notice, {"waves": True, "table": "sinusoidal", "wave": slow})
         )
     return offers
-
-
-@st.cache_data(max_entries=8, show_spinner=False, ttl=60)
-def model_with(kind: str) -> str | None:
-    """The model with positions of this kind that has the longest context, and so shows most, if
-    there is one.
-    """
-    contexts = {}
-    for name, folder in checkpoints.folders().items():
-        with contextlib.suppress(checkpoints.CheckpointError):
-            if (config := checkpoints.read_config(folder)).positions == kind:
-                contexts[name] = config.context_length
-    return max(contexts, key=lambda name: contexts[name], default=None)
 
 
 def round_number(number: float) -> str:

@@ -137,7 +137,7 @@ def which_learned_best(rungs: Sequence[Rung]) -> tuple[str, str]:
     else:
         who = f"Of these models {name}"
     return (
-        f"{who} learned best. The part that lowered the loss most: {rungs[largest].part}.",
+        f"{who} learned best. What helped most: {rungs[largest].part}.",
         f"The loss of {name} is {values[best]:.3f} nats a token, that of {rungs[0].label} "
         f"{values[0]:.3f}; with {rungs[largest].part} it changed by {format_signed(change, 3)}.",
     )

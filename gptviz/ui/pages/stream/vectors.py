@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +33,7 @@ from gptviz.ui.widgets import (
     controls,
     escape_markdown,
     in_quotes,
+    say_answer,
     show_figure,
     theme,
 )
@@ -88,8 +90,11 @@ def labels(asked: AskedAnalysis[StreamSummary]) -> tuple[str, ...]:
     return tuple(map(language_model(asked.key).tokenizer.label, asked.value.ids))
 
 
-def position_control(subject: Subject, asked: AskedAnalysis[StreamSummary]) -> int | None:
-    """The tokens as chips: which of the positions shown is chosen, None for all of them together.
+def position_control(
+    subject: Subject, asked: AskedAnalysis[StreamSummary], usual: int | None
+) -> int | None:
+    """The tokens as chips: which of the positions shown is chosen, `usual` unless the address says
+    another; None for all of them together.
 
     The choice stands in the address as `position`. A click on the chosen one gives it up.
     """
@@ -99,9 +104,9 @@ def position_control(subject: Subject, asked: AskedAnalysis[StreamSummary]) -> i
     index = controls.linked_choice(
         "position",
         lambda asked: None if asked == ALL else seen.positions.index(int(asked)),
-        None,
+        usual,
         values=Values(values.words, lambda asked: asked == ALL or values.has(asked)),
-        instead="all positions",
+        instead="all positions" if usual is None else "the last position",
     )
     say_chosen(
         "Position",
@@ -139,25 +144,56 @@ def draw_written(
     if not shown.axes[1].labels:
         st.info("This model has no blocks: nothing is written into the stream after the embedding.")
         return shown
+    guesses: list[str] = []
+    if index is not None:
+        names = labels_of(asked, guesses_at(asked, index))
+        guesses = [names[layer] for layer in interp.layers_of_writers(asked.value)]
     show_figure(
-        figures.draw_written(shown, theme(), height=_HEIGHT),
+        figures.draw_written(shown, theme(), height=_HEIGHT, guesses=guesses),
         key="written",
         alt=f"How much each of {format_count(len(shown.axes[1].labels), 'sublayer')} writes, against "
         "the stream that it finds.",
     )
+    if guesses:
+        more = "After → stands what the model would guess if it ended there."
+    else:
+        more = "The median over all positions."
     st.caption(
-        f"{interp.explain_written(subject.lm.model.config)} Above: the length of what is written, "
-        "divided "
-        "by the length of the stream "
-        "there; dotted line: as long as the stream itself. Below: the part of it that points the "
-        "way "
-        "the stream already points, also "
-        "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth "
-        "shorter. The rest of what is written "
-        "turns the stream. "
-        f"{'The median over all positions.' if index is None else ''}"
+        f"{interp.explain_written(subject.lm.model.config)} A bar: the length of what is written, "
+        f"divided by the length of the token’s vector before: at 1 as much as was there. {more}"
     )
     return shown
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def guesses_at(asked: AskedAnalysis[StreamSummary], index: int) -> tuple[int, ...]:
+    """What the model would guess at a position after each layer, [layer]."""
+    return interp.read_guesses(language_model(asked.key).model, asked.value, index)
+
+
+def labels_of(asked: AskedAnalysis[StreamSummary], ids: Sequence[int]) -> list[str]:
+    return list(map(language_model(asked.key).tokenizer.label, ids))
+
+
+def what_comes_out(asked: AskedAnalysis[StreamSummary], index: int) -> str | None:
+    """What the token at a position is turned into, and from which layer on, in a sentence; None
+    where there is no layer but the embedding.
+    """
+    seen = asked.value
+    guesses = guesses_at(asked, index)
+    if len(guesses) < 2:
+        return None
+    goes_in = in_quotes(labels(asked)[index])
+    comes_out = in_quotes(labels_of(asked, guesses[-1:])[0])
+    before = [layer for layer, guess in enumerate(guesses) if guess != guesses[-1]]
+    start = f"{goes_in} goes in, {comes_out} comes out:"
+    if not before:
+        return f"{start} already after the embedding its vector says {comes_out}."
+    settled = seen.layers[before[-1] + 1]
+    title = escape_markdown(name_with(asked.key)(settled.name, settled.title))
+    if settled == seen.layers[-1]:
+        return f"{start} only after {title}, the last part, its vector says {comes_out}."
+    return f"{start} from {title} on, its vector says {comes_out}."
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
@@ -165,30 +201,28 @@ def shares_of(asked: AskedAnalysis[StreamSummary]) -> LabelledArray:
     return interp.shares(asked.value, labels(asked))
 
 
-def who_writes_most(asked: AskedAnalysis[StreamSummary]) -> tuple[str, str] | None:
-    """The sublayer that writes most against the stream it finds, and the one that writes least;
-    None where nothing can be said.
+def say_what_happens(asked: AskedAnalysis[StreamSummary], index: int | None) -> None:
+    """What the token at a position is turned into, and which sublayer changes it most; of all
+    positions only the latter, by the medians.
     """
     seen = asked.value
-    if not seen.writers:
-        return None
-    median = interp.at_position(shares_of(asked), None).values[0]
-    most = int(median.argmax())
-    least = int(median.argmin())
-    if most == least:
-        return None
-    add_name = name_with(asked.key)
-    said = [
-        escape_markdown(add_name(writer, _title(seen, writer)))
-        for writer in (seen.writers[most], seen.writers[least])
-    ]
-    return (
-        f"{capitalise_text(said[0])} changes a token most: it adds "
-        f"{brief(median[most])} times as much as was there.",
-        f"{capitalise_text(said[1])} adds least, {brief(median[least])} "
-        "times. A token is a list of numbers, a vector, on its way; compared are lengths, their "
-        "medians over the tokens.",
-    )
+    comes_out = None if index is None else what_comes_out(asked, index)
+    sizes = interp.at_position(shares_of(asked), index).values[0]
+    changes = ""
+    if len(seen.writers) > 1 and sizes.max() > sizes.min():
+        most = seen.writers[int(sizes.argmax())]
+        title = capitalise_text(escape_markdown(name_with(asked.key)(most, _title(seen, most))))
+        changes = (
+            f"{title} changes it most: it adds {brief(sizes.max())} times as much as was there."
+        )
+    if comes_out is not None:
+        say_answer(comes_out, changes)
+    elif changes:
+        say_answer(
+            changes.replace(" changes it most", " changes a token most"),
+            "A token is a list of numbers, a vector, on its way; compared are lengths, their "
+            "medians over the tokens.",
+        )
 
 
 def stop_unless_numbers(asked: AskedAnalysis[StreamSummary]) -> None:

@@ -178,10 +178,13 @@ def table(subject: Subject, before: float, without: Mapping[Unit, float]) -> Non
     csv_button(frame, "losses_without", key="losses csv", help="All rows, with all digits.")
 
 
-def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
-    """The model without one head, for a page on which nothing is switched off yet: the head that
-    its guess needs most. If that takes long to find, the head that its loss needs most; if no loss
-    is known either, the one that adds most to the guess, or else the first unit.
+def example(
+    subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]
+) -> tuple[ModelKey, str]:
+    """The model without one head, for a page on which nothing is switched off yet, and why this
+    one, in words: the head that its guess needs most. If that takes long to find, the head that its
+    loss needs most; if no loss is known either, the one that adds most to the guess, or else the
+    first unit.
 
     Args:
         subject: the model, without edits, and the prompt.
@@ -192,15 +195,17 @@ def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, floa
     if guesses:
         likeliest = int(ask_guess(subject.key, subject.text).value.probabilities.argmax())
         head = min(guesses, key=lambda one: guesses[one][likeliest])
-    else:
+        why = "this guess needs it most"
+    elif without:
         heads = {unit: value for unit, value in without.items() if unit.is_head} or without
-        if not heads:
-            added = added_by_parts(subject.key, subject.seen)
-            heads = {
-                unit: added[unit.name] for unit in units if unit.is_head and unit.name in added
-            }
-        head = max(heads, key=heads.__getitem__, default=units[0])
-    return replace(subject.key, edits=(head.name,))
+        head = max(heads, key=heads.__getitem__)
+        why = "the loss needs it most"
+    else:
+        added = added_by_parts(subject.key, subject.seen)
+        adding = {unit: added[unit.name] for unit in units if unit.is_head and unit.name in added}
+        head = max(adding, key=adding.__getitem__, default=units[0])
+        why = "it adds most to this guess" if adding else "it is the first part"
+    return replace(subject.key, edits=(head.name,)), why
 
 
 def describe_edits(key: ModelKey, config: Config) -> str:

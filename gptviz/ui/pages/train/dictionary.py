@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from gptviz.interp.dictionaries.dictionary import Dictionary
-from gptviz.language_model import dictionaries
-from gptviz.ui.shell.subject import AskedAnalysis, ask, kinds
+from gptviz.ui.shell.subject import ModelKey, kinds
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
+from gptviz.ui.views.fits import fit_button, show_fits
 from gptviz.ui.widgets import controls
 
 SIZES = ("128", "256", "512", "1024", "2048")
@@ -26,23 +26,14 @@ def fitted_here(device: str) -> None:
     )
     if not controls.switch("A dictionary of a layer", key="dictionary", help=hint):
         return
-    asked = _ask_dictionary(device)
-    job, show = asked.on_demand(begins=False)
-    found = None if job is None else job.value
-    if found is not None:
-        quality = ask_quality(asked.key, found.name, dict(asked.settings).get("text")).value
-        show_quality(found, quality)
-    show(
-        "Fit the dictionary",
-        "Fit it again",
-        "dictionary",
-        "It is kept for later. Stopped before its end, none is kept.",
-    )
+    key, settings = _choose_dictionary(device)
+    fit_button(key, **settings)
+    show_fits(key.name)
 
 
-def _ask_dictionary(device: str) -> AskedAnalysis[Dictionary]:
+def _choose_dictionary(device: str) -> tuple[ModelKey, dict[str, Any]]:
     """The controls: of which model, after which block, of how many features, and for how many
-    steps.
+    steps. Returns the model and the settings of the fit.
     """
     names = kinds.models_of("decoder")
     of, after, given, large, sparse, long = st.columns(6, vertical_alignment="bottom")
@@ -81,7 +72,13 @@ def _ask_dictionary(device: str) -> AskedAnalysis[Dictionary]:
             "Steps", STEPS, key="fit", help="How many steps it is fitted for.", default="2000"
         )
     text = held_out.text_to_fit(key)
-    settings = {"block": block, "size": int(size), "k": int(k), "steps": int(steps), "text": text}
+    settings: dict[str, Any] = {
+        "block": block,
+        "size": int(size),
+        "k": int(k),
+        "steps": int(steps),
+        "text": text,
+    }
     if config.mlp_size:
         settings |= {"target": TARGETS[target]}
-    return ask(key, dictionaries.fit_dictionary, f"Fitting a dictionary to {name}", **settings)
+    return key, settings

@@ -19,12 +19,13 @@ from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.shell.subject.bar import default_prompt, prompt_box, read_prompt
 from gptviz.ui.views import attention, encoder_decoder
+from gptviz.ui.views.run_bar import repeat_body
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, escape_markdown, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.headings import heading
 
-from .watch import engine, repeat_body
+from .watch import engine
 from .watched import newest_weights, watched_run
 
 EVERY = 2.0  # seconds

@@ -12,15 +12,13 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from gptviz.data.registry import task_of
-from gptviz.figures.kit.format import brief, duration, format_count, format_small, percent
+from gptviz.figures.kit.format import brief, format_count, format_small, percent
 from gptviz.figures.training import curves, places
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.machine.errors import reason_of
 from gptviz.model.kinds import MODEL_KINDS, Kind
-from gptviz.runs import checkpoints, queue
+from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import curve_points
-from gptviz.runs.status import StopRequest
 from gptviz.settings.address_values import ANY
 from gptviz.ui.records.compare import ANSWERS
 from gptviz.ui.records.compare import PAGE as COMPARE
@@ -35,6 +33,7 @@ from gptviz.ui.views.learning_curves import (
     with_unit,
 )
 from gptviz.ui.views.open_in import open_in
+from gptviz.ui.views.run_bar import headline, repeat_body, run_bar
 from gptviz.ui.widgets import (
     Try,
     addresses,
@@ -52,40 +51,11 @@ from .rules import plan_named
 from .watched import WatchedRun, run_control, watched_run
 
 LONGEST_SAMPLE = 2_000  # characters
-RESUMABLE = ("ready", "paused", "stopped", "interrupted", "failed")
-STATES = {
-    "ready": "It has not begun.",
-    "paused": "Paused: it can go on exactly where it is.",
-    "stopped": "Stopped before its end: it can go on exactly where it is.",
-    "finished": "Finished.",
-    "failed": "It failed.",
-    "interrupted": "It was interrupted.",
-    # Whether it is active is read a moment after its state: it has ended in between.
-    "waiting": "It has not begun.",
-    "running": "It is ending.",
-}
-ENDING: dict[StopRequest, str] = {
-    "pause": "pausing: what it has learned is being saved",
-    "stop": "stopping: a last evaluation on all the data held out (Pause leaves it out)",
-}
-ORDINALS = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-)
 SAMPLE_TITLES: dict[Kind, str] = {
     "decoder": "What it writes",
     "classifier": "What it makes of some texts",
     "encoder-decoder": "What it answers",
 }
-_FAILED = "train failed"
 HEIGHT = 310
 MOST_BESIDE = 8
 LARGEST_LOSS = 50  # whose perplexity is still drawn
@@ -205,40 +175,9 @@ def live(name: str) -> None:
         if fell := most_of_its_fall(curve_of(run.folder)):
             learner = escape_markdown(run.name)
             say_answer(
-                f"Step by step: the right answer surprises {learner} less than at first.", fell
+                f"As it trains, the model {learner} is less surprised by the right answer.", fell
             )
-        # The progress bar of the run with its buttons, and the error if there was one.
-        with st.container(horizontal=True, vertical_alignment="center"):
-            if run.status.state == "finished":
-                share = 1.0
-            else:
-                share = min(1.0, (run.step and run.step.progress) or 0.0)
-            st.progress(share, headline(run), width="stretch")
-            if run.place == 0:
-                about = (
-                    "Saves everything and pauses. The result will be the same as without a pause."
-                )
-                _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
-                about = "Ends the run here, with a last evaluation. It can still go on later."
-                _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
-            elif run.place:
-                about = "Takes the run out of the line of waiting runs. You can put it back later."
-                _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
-            elif (
-                run.status.state in RESUMABLE
-                and run.recipe is not None
-                and run.folder.parent == queue.own_queue().root
-            ):
-                label = "Begin" if run.status.state == "ready" else "Go on"
-                _button(
-                    label,
-                    ":material/resume:",
-                    queue.submit,
-                    run.name,
-                    "Continues the training from this step.",
-                )
-        if failed := st.session_state.get(_FAILED):
-            st.error(escape_markdown(failed))
+        run_bar(run)
         if run.diverged:
             st.warning(
                 escape_markdown(f"{capitalise_text(run.diverged)}."), icon=":material/trending_up:"
@@ -265,56 +204,6 @@ def live(name: str) -> None:
 
     run = watched_run(name)
     repeat_body(body, EVERY, run.is_active or (run.twin is not None and run.twin.is_active))
-
-
-def headline(run: WatchedRun) -> str:
-    """The state of the run and how far it is, as Markdown."""
-    if run.place:
-        training = queue.own_queue().training()
-        if training:
-            ahead = f": {escape_markdown(training[0])} is in training"
-        else:
-            ahead = ""
-        place = run.place + len(training)
-        if place <= len(ORDINALS):
-            in_line = ORDINALS[place - 1]
-        else:
-            in_line = f"number {place}"
-        return f"Waiting, {in_line} in line{ahead}."
-    at = f"Step {run.step.step:,}" if run.step else "Step 0"
-    if run.recipe is not None and run.recipe.steps:
-        at += f" of {run.recipe.steps:,}"
-    if run.place == 0 and run.request is not None:
-        return f"{at} · {ENDING[run.request]}"
-    if run.place == 0:
-        if run.status.state != "running" or not run.step:
-            return (
-                "Beginning: "
-                f"{escape_markdown(run.status.message) or 'Python and torch are being loaded'}."
-            )
-        return f"{at} · {duration(run.step.seconds_left)} left"
-    if run.status.state == "finished":
-        if run.card.seconds is None:
-            took = ""
-        else:
-            took = f" in {duration(run.card.seconds)}"
-        how = "Finished, but it diverged" if run.diverged else "Finished"
-        if run.card.steps is None:
-            return f"{how}."
-        return f"{how}: {format_count(run.card.steps, 'step')}{took}."
-    return f"{at}. {STATES[run.status.state]}"
-
-
-def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
-    def press_button() -> None:
-        st.session_state[_FAILED] = ""
-        try:
-            act(name)
-        except (ValueError, OSError) as error:
-            st.session_state[_FAILED] = reason_of(error)
-
-    # The name is part of the key: a click that arrives late must not meet another run.
-    st.button(label, icon=icon, on_click=press_button, help=help, key=f"{label} {name}")
 
 
 def show_chart(run: WatchedRun) -> None:
@@ -496,25 +385,6 @@ def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
         if theirs[name] != value
     )
     return f"{task.name} ({', '.join(differing)})"
-
-
-def repeat_body(body: Callable[[], bool], every: float, active: bool) -> None:
-    """Show `body`, which returns whether a run is active, each `every` seconds while one is; when
-    that ends, the whole page runs once.
-    """
-
-    def tick() -> None:
-        try:
-            # does not fade while it waits for its turn: page.css
-            with st.container(key=f"again {body.__module__}"):
-                is_active = body()
-        except checkpoints.CheckpointError as error:  # it was deleted, or renamed
-            st.text(str(error))
-            return
-        if is_active != active:
-            st.rerun()
-
-    st.fragment(tick, run_every=every if active else None)()
 
 
 def tries(watched: str, plan_name: str) -> list[Try]:

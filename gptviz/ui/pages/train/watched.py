@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
-from gptviz.machine.files import kept_until_written
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
-from gptviz.runs.card import Card
 from gptviz.runs.divergence import describe_divergence
-from gptviz.runs.log import LogLine, read_log
+from gptviz.runs.log import LogLine
 from gptviz.runs.run import read_run
-from gptviz.runs.status import RunError, Status, StopRequest, read_status, stop_request
+from gptviz.runs.status import RunError
 from gptviz.settings.address_values import one_of
 from gptviz.train.recipe import Recipe
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, hidden, kinds, model_key
+from gptviz.ui.views.run_bar import RunState, files_of, last_line, log_of
 from gptviz.ui.widgets import addresses, controls
 
 NUMBERS_OF_A_STEP = (
@@ -35,33 +33,15 @@ _NEXT = "run to watch next"
 
 
 @dataclass(frozen=True)
-class WatchedRun:
-    """All that is known of a run now."""
+class WatchedRun(RunState):
+    """All that is known of the run of a model now."""
 
-    folder: Path
-    status: Status
-    #: what the user asked for and the run has not carried out yet, or None
-    request: StopRequest | None
-    place: int | None  #: in the queue: 0 in training, n for the n-th in line, None for neither
     kind: Kind | None  #: the kind of the model, or None if that cannot be read
-    card: Card
     recipe: Recipe | None  #: how it is trained; None for a model that was not trained here
-    step: LogLine | None  #: the last line of its log about a step; None before the first
     #: the last line of its log about an evaluation; None before the first
     evaluation: LogLine | None
     #: the last line of its log about a sample of what it writes; None before the first
     sample: LogLine | None
-    diverged: str | None  #: if it has diverged, a sentence that says so, and what to change
-
-    @property
-    def name(self) -> str:
-        """The name of the model."""
-        return checkpoints.name_of(self.folder)
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it trains or waits to."""
-        return self.place is not None
 
     @property
     def twin(self) -> WatchedRun | None:
@@ -146,34 +126,22 @@ def watched_run(name: str) -> WatchedRun:
     except RunError:
         recipe = None
     log = log_of(folder)
-    card = checkpoints.read_card(folder)
+    status, request, place, card = files_of(folder)
     return WatchedRun(
         folder,
-        read_status(folder),
-        stop_request(folder),
-        place=queue.own_queue().place(name) if folder.parent == queue.own_queue().root else None,
-        kind=kinds.kind_of(folder),
-        card=card,
-        recipe=recipe,
-        step=_last_line(log, "step", NUMBERS_OF_A_STEP),
-        evaluation=_last_line(log, "evaluation", ("loss",)),
-        sample=_last_line(log, "sample", ()),
+        status,
+        request,
+        place,
+        card,
+        planned=recipe.steps if recipe else None,
+        step=last_line(log, "step", NUMBERS_OF_A_STEP),
         diverged=describe_divergence(card, checkpoints.read_config(folder)),
+        is_planned=recipe is not None,
+        kind=kinds.kind_of(folder),
+        recipe=recipe,
+        evaluation=last_line(log, "evaluation", ("loss",)),
+        sample=last_line(log, "sample", ()),
     )
-
-
-def _last_line(log: Sequence[LogLine], kind: str, numbers: Sequence[str]) -> LogLine | None:
-    """The last line of one kind that has all of `numbers`; a log may come from a stranger."""
-    lines = (line for line in reversed(log) if line.kind == kind)
-    return next(
-        (line for line in lines if all(getattr(line, field) is not None for field in numbers)), None
-    )
-
-
-@kept_until_written("log.jsonl", most=8)
-def log_of(folder: Path) -> list[LogLine]:
-    """All lines of the log in this folder."""
-    return read_log(folder / "log.jsonl")
 
 
 def newest_weights(name: str, device: str) -> ModelKey:

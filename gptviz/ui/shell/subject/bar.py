@@ -248,7 +248,8 @@ def precision_box() -> str:
         help=(
             "What weights are multiplied in. “stored” is what the model's file has, where "
             "this machine can multiply in it; "
-            "weights of 4 to 8 bits (GGUF) stay so in memory and are multiplied in bfloat16. "
+            "weights of 4 to 8 bits (GGUF) stay so in memory and are multiplied in bfloat16, or "
+            "in 8 bits with gptviz[fast]. "
             "bfloat16 and float16 take half the memory of float32, and round every product to "
             "about two and three digits. "
             "All else, such as patterns and probabilities, is computed in float32. Weights "
