@@ -37,7 +37,11 @@ if shown == RELATIVES:
 charts.say_missing(subject)
 histories = []
 answer = st.container()
-pictures, column = st.columns([3, 1], gap="large")
+if subject.key.step is None:
+    pictures = st.container()
+    column = st.container()
+else:
+    pictures, column = st.columns([3, 1], gap="large")
 for one in chosen:
     try:
         history, progress = charts.follow_measure(subject.key, one, asked[one.name])

@@ -57,7 +57,7 @@ PAGES = {
     "heads": ({"unit": HEAD}, HEAD, "Switch off head 2 of block 1 (“{}”)"),
     "heads where": ({"unit": HEAD, "view": "Where it does most"}, HEAD, "(“{}”)** adds a vector"),
     "neurons": ({"unit": NEURON}, NEURON, "Neuron 5 of block 1 (“{}”) is most active at"),
-    "features": ({"unit": FEATURE}, FEATURE, "feature 7 (“{}”) is most active"),
+    "features": ({"unit": FEATURE}, FEATURE, "(feature 7 (“{}”))"),
     "attribution": ({"part": HEAD}, HEAD, "Head 2 of block 1 (“{}”)** adds"),
     "circuit": ({"prompt": PROMPT}, HEAD, "head 2 of block 1 (“{}”) at"),
     "attention": ({"block": "1", "head": "2"}, HEAD, "{}"),

@@ -4,6 +4,7 @@ of them is true.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ import gptviz
 from gptviz.data.classification import LabelledSource
 from gptviz.data.seq2seq import PairSource
 from gptviz.data.text import TaskSource
+from gptviz.figures.kit.format import brief
 from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.explaining.circuit_check import Checked
@@ -308,7 +310,7 @@ def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds
         "encoder-decoder": set[str](),
     }[kind]
     assert listed == has - without
-    assert len(offered.get("plotly_chart")) == 3
+    assert len(offered.get("plotly_chart")) == 2
     every = [one.name for one in MEASURES.values() if one.for_kind(kind).title in listed]
     for start in range(0, len(every), 8):
         some = every[start : start + 8]
@@ -455,3 +457,33 @@ def test_a_unit_that_a_link_asks_for_and_the_model_lacks_is_named() -> None:
     assert not at.exception
     assert "blocks.9.mlp" in says(at)
     assert "Loss without head 0 of block 0" in says(at)
+
+
+@pytest.mark.parametrize("model", ["induction", "modular", "mixed", "clock"])
+def test_the_sentence_says_what_was_learned_where_half_of_the_change_lies(model: str) -> None:
+    at = opened(PAGE, model=model)
+    (said,) = (one.value.split("**")[1] for one in at.markdown if "**It learned" in one.value)
+    found = re.search(
+        r"It learned (.+) between steps ([\d,]+) and ([\d,]+): (.+) (falls|rises) from (\S+) to "
+        r"([\d.]*\d)",
+        said.replace("\\", ""),
+    )
+    assert found is not None
+    learned, *ends, what, _, before, after = found.groups()
+    first, second = (int(step.replace(",", "")) for step in ends)
+    lm = gptviz.load(model)
+    if what == "the loss":
+        history = lm.over_training("loss")
+        values = dict(zip(history.steps, history.values[:, 0].tolist(), strict=True))
+        assert (before, after) == (brief(values[first]), brief(values[second]))
+        half = (values[history.steps[0]] + values[history.steps[-1]]) / 2
+        assert values[first] >= half >= values[second]
+    if learned == "to copy what came before":
+        copies = lm.over_training("heads.induction")
+        rises = copies.values[:, np.ptp(copies.values, axis=0).argmax()]
+        half = (rises[0] + rises[-1]) / 2
+        assert rises[copies.steps.index(first)] <= half <= rises[copies.steps.index(second)]
+    else:
+        assert learned == "most" or (model, what) == ("mixed", f"the loss of {learned}")
+    if model == "induction":
+        assert (learned, what) == ("to copy what came before", "the loss")

@@ -20,7 +20,7 @@ from gptviz.labelled_array import Float64Array, LabelledArray
 from .curves import DASHES, MARKERS, colour, scale
 
 # Of more series, only so many have a colour and a name: those that change most.
-MOST_NAMED = 6
+MOST_NAMED = 8
 # The most panels, how many stand side by side, and the height of one with its title.
 MOST_PANELS = 64
 COLUMNS = 4

@@ -52,7 +52,7 @@ SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {
     TOKEN: "At a token",
     PROMPT: "On this text",
 }
-# How wide the name of a dictionary may be, in pixels.
+# How wide the control of the order is, in pixels.
 NAME = 220
 # The parts that are listed, those that add most.
 PARTS = 10
@@ -77,6 +77,9 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         _fit(subject)
         return [], NOTHING
     with row:
+        sorting = st.container(width=NAME)
+        more = st.popover("More", help="The dictionary, and the text that its features read.")
+    with more:
         hint = (
             "The dictionary whose features are shown, of the stream after a block or of an MLP: "
             "one "
@@ -85,19 +88,19 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], PageResult]:
         if len(names) == 1:
             name = names[0]
         else:
-            with st.container(width=NAME):
-                name = controls.select("Dictionary", names, key="dictionary", help=hint)
+            name = controls.select("Dictionary", names, key="dictionary", help=hint)
         how = text_to_read(subject, "the features")
-        # The means at each token of a large vocabulary are not kept.
-        few = (
-            len(subject.lm.dictionary(name).encoder) * subject.lm.model.config.vocab_size
-            <= MOST_BY_TOKEN
-        )
-        sorts = [one for one in SORTS if one != TOKEN or few]
-        hint = (
-            "Largest, active and effect as in the table; at a token: the mean activation where it "
-            "stands; on the prompt above."
-        )
+    # The means at each token of a large vocabulary are not kept.
+    few = (
+        len(subject.lm.dictionary(name).encoder) * subject.lm.model.config.vocab_size
+        <= MOST_BY_TOKEN
+    )
+    sorts = [one for one in SORTS if one != TOKEN or few]
+    hint = (
+        "Largest, active and effect as in the table; at a token: the mean activation where it "
+        "stands; on the prompt above."
+    )
+    with sorting:
         by = controls.select(
             "Sort by", sorts, key="by", default=PROMPT, help=hint, format_func=SORTS.__getitem__
         )
@@ -158,7 +161,7 @@ def _show_feature(
         )
     else:
         say_answer(*one_unit.answers_to(subject, activity, number))
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns([5, 4], gap="medium")
     with left:
         st.markdown(f"**Feature {number}: where it is most active**")
         strips(subject, activity, number, MLP)

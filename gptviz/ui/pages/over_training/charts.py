@@ -21,6 +21,7 @@ from gptviz.interp.over_training.measures import (
     MeasureQuestion,
     Numbers,
 )
+from gptviz.interp.units.head_scores import SCORES
 from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.language_model import dictionaries, over_training
 from gptviz.language_model.units import repeats_of
@@ -67,12 +68,14 @@ from . import beside
 
 KEY = "measures"
 USUAL: dict[Kind, tuple[str, ...]] = {
-    "decoder": ("loss", "heads.previous_token", "heads.induction"),
-    "classifier": ("loss", "accuracy", "heads.entropy"),
-    "encoder-decoder": ("loss", "accuracy", "heads.entropy"),
+    "decoder": ("loss", "heads.induction"),
+    "classifier": ("loss", "accuracy"),
+    "encoder-decoder": ("loss", "accuracy"),
 }
 # What a model of a task is known for, before all else.
 OF_TASKS = (("accuracy", "waves"), ("loss.by_task",))
+# What a model learned whose measure rose.
+LEARNED = {"heads.induction": "to copy what came before"}
 MOST_CHOSEN = 8
 # A score of a head that changed by less than this in all of the training is no event of it.
 CLEARLY = 0.25
@@ -460,8 +463,12 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
         return
 
     def name(history: History, half: Halfway) -> str:
+        if history.measure.name == "loss":
+            return "the loss"
+        if history.measure.name.startswith("loss."):
+            return escape_markdown(f"the loss of {title(subject, history, half.series)}")
         what = history.measure.title.split(",")[0]
-        # in a sentence "loss", but "MLP …"
+        # in a sentence "accuracy", but "MLP …"
         if not what[1:2].isupper():
             what = what[:1].lower() + what[1:]
         if len(history.series) == 1:
@@ -469,27 +476,43 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
         of = title(subject, history, half.series)
         return escape_markdown(f"{what} ({of})")
 
-    def change(history: History, half: Halfway) -> str:
+    def ends(history: History, half: Halfway) -> tuple[float, float]:
+        """The values at the two snapshots."""
         before, after = (
-            history.values[history.steps.index(step), half.series] for step in half.steps
+            float(history.values[history.steps.index(step), half.series]) for step in half.steps
         )
-        moves = "falls" if after < before else "rises"
-        return f"{name(history, half)} {moves} from {brief(before)} to {brief(after)}"
+        return before, after
+
+    def change(history: History, half: Halfway) -> str:
+        before, after = ends(history, half)
+        moves = f"{'falls' if after < before else 'rises'} from {brief(before)} to {brief(after)}"
+        score = SCORES.get(history.measure.name.removeprefix("heads."))
+        if score is None or not score.is_kind or after < before:
+            return f"{name(history, half)} {moves}"
+        of = title(subject, history, half.series)
+        return escape_markdown(f"{of} {score.does} (its score {moves})")
 
     # Between the same two snapshots nobody has looked: what lies there has no order.
     groups = [
         (steps, list(pairs)) for steps, pairs in groupby(order, key=lambda pair: pair[1].steps)
     ]
-    (before, after), first = groups[0]
-    half = "half of its whole change" if len(first) == 1 else "half of each whole change"
-    then = [f"{capitalise_text(change(*one))}." for one in first[1:]]
-    then.append(f"That is where {half} was reached.")
+    (before, after), together = groups[0]
+    first, *others = sorted(together, key=lambda pair: pair[0].measure.name != "loss")
+    rose = [history.measure.name for history, half in together if np.diff(ends(history, half)) > 0]
+    learned = next((LEARNED[one] for one in rose if one in LEARNED), "most")
+    if first[0].measure.name == "loss.by_task":
+        learned = escape_markdown(first[0].series[first[1].series])
+    then = [f"{capitalise_text(change(*one))}." for one in others]
     for (earlier, later), pairs in groups[1:]:
         names = join_words([name(*pair) for pair in pairs])
-        then.append(f"For {names} it was reached between step {earlier:,} and step {later:,}.")
+        then.append(
+            f"For {names} half of the change was reached between steps {earlier:,} and {later:,}."
+        )
     say_answer(
-        f"It learned most between step {before:,} and step {after:,}: {change(*first[0])}.",
+        f"It learned {learned} between steps {before:,} and {after:,}: {change(*first)}.",
         " ".join(then),
+        help="Between these two snapshots half of the whole change was reached, from the first "
+        "snapshot to the last.",
     )
 
 
