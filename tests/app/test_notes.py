@@ -62,7 +62,7 @@ PAGES = {
     "circuit": ({"prompt": PROMPT}, HEAD, "head 2 of block 1 (“{}”) at"),
     "attention": ({"block": "1", "head": "2"}, HEAD, "{}"),
     "switch_off": ({"edits": HEAD}, HEAD, "Without head 2 of block 1 (“{}”)"),
-    "stream": ({}, "blocks.0.attention", "The attention of block 0 (“{}”)"),
+    "stream": ({}, "blocks.1.attention", "the attention of block 1 (“{}”)"),
 }
 
 

@@ -102,7 +102,7 @@ def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_
     heads = [one.name for one in heads_and_mlps(lm.model.config) if one.is_head]
     worst = min(heads, key=lambda name: float(guess(lm.edited(name))[likeliest]))
     title = edit(worst, lm.model.config).unit.title
-    assert any(one.value.startswith(f"**Without {title}, ") for one in at.markdown)
+    assert any(one.value.startswith(f"**For example, without {title}, ") for one in at.markdown)
     assert metric(at)[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
     assert "edits" not in at.query_params
 
@@ -142,7 +142,7 @@ def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the
     at = opened("pages/switch_off.py", model="sentences")
     known = Sentences().contrasts()
     example = re.findall(
-        r"Without head (\d) of block (\d), ", " ".join(one.value for one in at.markdown)
+        r"For example, without head (\d) of block (\d), ", " ".join(one.value for one in at.markdown)
     )
     ((head, block),) = example
     assert [name for name, cell in cells(at).items() if cell["chosen"]] == [
