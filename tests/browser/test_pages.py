@@ -32,7 +32,7 @@ TEXT = """() => {
 
 # What a page is about is chosen above its answer, and what plays a text stands there.
 ABOUT_WHAT = {"View", "Model watched", "Chart", "Temperature"} | {
-    *("Corrupted prompt", "Right answer", "Wrong answer"),
+    *("Second text", "Right answer", "Wrong answer"),
 }
 # The labels of a page's own controls that stand above the sentence which answers its title.
 CONTROLS_ABOVE_ANSWER = """() => {
