@@ -19,7 +19,7 @@ if asked is None or not left_out.is_finite(subject, asked.value):
 use = asked.value
 labels = left_out.labels_of(subject, asked.value)
 guess = subject.lm.tokenizer.label(use.ids[-1])
-say_answer(*left_out.answer(use.by_window, guess))
+say_answer(*left_out.answer(use, labels, guess))
 left, right = st.columns(2, gap="medium")
 with left:
     left_out.how_many(use.by_window, guess)

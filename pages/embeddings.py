@@ -38,7 +38,7 @@ if sentence := token_map.sentence(view, token):
     with above:
         say_answer(*sentence)
 with picture:
-    st.markdown("**All tokens in one picture, in which neighbours may lie apart**")
+    st.markdown("**Tokens in one picture, in which neighbours may lie apart**")
     projection, shown = token_map.projection(view)
     drawn = token_map.drawn_tokens(shown, projection, token, subject.seen)
     token_map.cloud(

@@ -55,7 +55,7 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
     )
     assert f"{largest} at position {place}." in says(at)
     assert use.by_window.sentence in says(at)
-    assert context.answer(use.by_window, labels[-1])[0] in says(at)
+    assert context.answer(use, tuple(labels), labels[-1])[0].replace("\\", "") in says(at)
     assert f"Reading only the last token the mean loss is {mean[0]:.2f} nats" in says(at)
     early = losses[1:7].mean()
     late = losses[7:].mean()
@@ -72,7 +72,7 @@ def test_the_sentence_says_what_the_guess_gets_from_fewer_tokens_than_it_needs(m
     use = ran(at.code[0].value)["result"]
     lm = gptviz.load(model)
     kept = len(use.ids) - 1 - use.by_window.windows[-1]
-    (said,) = (one.value for one in at.markdown if "The guess" in one.value or "alone" in one.value)
+    (said,) = (one.value for one in at.markdown if "With only" in one.value or "alone" in one.value)
 
     def chance(number: int) -> str:
         ids = [*use.ids[:kept], *use.ids[:-1][kept:][-number:]]
@@ -80,9 +80,12 @@ def test_the_sentence_says_what_the_guess_gets_from_fewer_tokens_than_it_needs(m
         return percent(float(logits.softmax(-1)[use.ids[-1]]))
 
     said = said.split("**")[1].replace("\\", "")
-    numbers = [int(one) for one in re.findall(r"(?:the last|with only) (\d+)", said)]
-    few = numbers[-1] if "needs" in said else 1
-    assert f"{chance(few)} instead of {chance(10**6)}." in said
+    few = re.search(r"only the last (\d+) of", said)
+    assert f"{chance(int(few[1]) if few else 1)} instead of {chance(10**6)}" in said
+    rise = use.left_out.rise[-1]
+    if few is not None and np.nanmax(rise) > 0:
+        token = use.ids[use.left_out.places[int(np.nanargmax(rise))]]
+        assert f"“{lm.tokenizer.label(token)}”" in said.split("needs most is")[1]
     assert "The largest rise of loss" in says(at)
 
 

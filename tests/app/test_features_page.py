@@ -106,8 +106,8 @@ def test_a_model_without_a_dictionary_offers_to_fit_one(tiny_model: TinyModel) -
     (said,) = (one.value for one in at.markdown if "no list of patterns yet" in one.value)
     assert re.search(r"Make one here \(about .+\), or look at the patterns of sentences\.", said)
     assert "Fit a dictionary" in [button.label for button in at.button]
-    (link,) = (one for one in at.main.get("page_link") if "Patterns of" in one.proto.label)
-    assert "model=sentences" in link.proto.query_string
+    at.button(key="patterns of the example").click().run()
+    assert at.selectbox(key="model").value == "sentences"
     assert gptviz.load("sentences").dictionaries()
 
 

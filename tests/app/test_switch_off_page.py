@@ -142,7 +142,8 @@ def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the
     at = opened("pages/switch_off.py", model="sentences")
     known = Sentences().contrasts()
     example = re.findall(
-        r"For example, without head (\d) of block (\d), ", " ".join(one.value for one in at.markdown)
+        r"For example, without head (\d) of block (\d), ",
+        " ".join(one.value for one in at.markdown),
     )
     ((head, block),) = example
     assert [name for name, cell in cells(at).items() if cell["chosen"]] == [

@@ -29,6 +29,7 @@ from gptviz.ui.widgets import (
     controls,
     escape_markdown,
     in_quotes,
+    name_place,
     show_figure,
     theme,
 )
@@ -130,10 +131,11 @@ def _largest_rise(
     )
 
 
-def answer(by_window: ByWindow, guess: str) -> tuple[str, str]:
-    """How many of the tokens before it the model's guess needs, and the same on average over all
-    guesses.
+def answer(use: ContextUse, labels: tuple[str, ...], guess: str) -> tuple[str, str]:
+    """What the model makes of its guess with fewer tokens, and the token without which the guess
+    loses most; then the same on average over all guesses.
     """
+    by_window = use.by_window
     windows = by_window.windows
     enough = by_window.enough_for_last
     word = in_quotes(guess)
@@ -143,21 +145,16 @@ def answer(by_window: ByWindow, guess: str) -> tuple[str, str]:
         return f"There is only one token to read: {word} gets {whole}.", ""
     if at == 0:
         said = f"For the guess {word} the last token alone is enough: {few} instead of {whole}."
-    elif windows[at - 1] == enough - 1:
-        if enough == windows[-1]:
-            needed = f"all {enough} tokens"
-        else:
-            needed = f"the last {enough} of {windows[-1]} tokens"
-        said = (
-            f"The guess {word} needs {needed}: with only the last {enough - 1} it gets {few} "
-            f"instead of {whole}."
-        )
-    else:
-        said = (
-            f"The guess {word} needs more than the last {windows[at - 1]} of {windows[-1]} tokens: "
-            f"with only these it gets {few} instead of {whole}."
-        )
-    return said, by_window.sentence
+        return said, by_window.sentence
+    said = (
+        f"With only the last {windows[at - 1]} of its {windows[-1]} tokens it guesses {word} with "
+        f"{few} instead of {whole}"
+    )
+    rise = use.left_out.rise[-1]
+    if np.nanmax(rise, initial=0.0) > 0:
+        place = use.left_out.places[int(np.nanargmax(rise))]
+        said += f"; the token that it needs most is {name_place(labels, place)}"
+    return f"{said}.", by_window.sentence
 
 
 def how_many(by_window: ByWindow, guess: str) -> None:

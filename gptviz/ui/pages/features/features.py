@@ -22,9 +22,9 @@ from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
 from gptviz.model.costs.effort import A_SECOND, LONG
 from gptviz.ui.records.features import FEATURES, PAGE
-from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import NOTHING, PageResult
 from gptviz.ui.shell.subject import AskedAnalysis, Subject, ask
+from gptviz.ui.shell.subject.bar import open_model
 from gptviz.ui.shell.subject.unit_titles import name_with
 from gptviz.ui.views import edits, held_out, one_unit
 from gptviz.ui.views.dictionary_quality import ask_quality, show_beside, show_quality
@@ -304,7 +304,13 @@ def _fit(subject: Subject) -> None:
             f"the patterns of {escape_markdown(EXAMPLE)}.",
             "Such a list is a dictionary of features. It is kept for later.",
         )
-        frame.link(PAGE, f"Patterns of {EXAMPLE}", query={"model": EXAMPLE})
+        st.button(
+            f"Patterns of {escape_markdown(EXAMPLE)}",
+            on_click=open_model,
+            args=(EXAMPLE,),
+            icon=PAGE.icon,
+            key="patterns of the example",
+        )
         fit_button(
             subject.key.unedited,
             block=block,

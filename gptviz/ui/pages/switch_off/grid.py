@@ -204,7 +204,7 @@ def example(
         added = added_by_parts(subject.key, subject.seen)
         adding = {unit: added[unit.name] for unit in units if unit.is_head and unit.name in added}
         head = max(adding, key=adding.__getitem__, default=units[0])
-        why = "it adds most to this guess" if adding else "it is the first part"
+        why = "of the heads it adds most to this guess" if adding else "it is the first part"
     return replace(subject.key, edits=(head.name,)), why
 
 

@@ -175,7 +175,9 @@ def live(name: str) -> None:
         if fell := most_of_its_fall(curve_of(run.folder)):
             learner = escape_markdown(run.name)
             say_answer(
-                f"As it trains, the model {learner} is less surprised by the right answer.", fell
+                f"At each step the weights of {learner} move a little, so that the right answer "
+                "surprises it less.",
+                fell,
             )
         run_bar(run)
         if run.diverged:

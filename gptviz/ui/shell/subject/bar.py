@@ -177,7 +177,7 @@ def explain_wrong_kind(name: str, kind: ModelKind) -> None:
         if kinds.kind_of(checkpoints.folder_of(instead)) in page.kinds:
             st.button(
                 f"Stay here with {escape_markdown(instead)}",
-                on_click=_open_model,
+                on_click=open_model,
                 args=(instead,),
                 key="stay here",
             )
@@ -186,7 +186,7 @@ def explain_wrong_kind(name: str, kind: ModelKind) -> None:
             frame.link(TRAIN, f"Train {MODEL_KINDS[page.kinds[0]].with_article}", query=query)
 
 
-def _open_model(name: str) -> None:
+def open_model(name: str) -> None:
     """Open a model; if it is the page's own, as if none had been chosen."""
     st.session_state["model"] = name
     st.session_state[frame.HAS_CHOSEN] = False
@@ -315,7 +315,7 @@ def _offer_reader(prompt: str) -> None:
             label = f"Read it with {escape_markdown(name)}, which knows all of it"
             st.button(
                 label,
-                on_click=_open_model,
+                on_click=open_model,
                 args=(name,),
                 icon=":material/swap_horiz:",
                 key="open a reader",
