@@ -42,6 +42,13 @@ HOW = {
     "alibi": "Each head counts a token less, the farther away it stands.",
     "none": "This model is not told where a token stands: it has no positions.",
 }
+# The same of a kind that has no sentence of its own, by what it acts on.
+HOW_BY_PART = {
+    "embedding": "It adds to each token numbers of the place where the token stands.",
+    "query and key": "It changes each query and key by the place where the token stands.",
+    "scores": "Each head counts a token by how far away it stands.",
+    "nothing": HOW["none"],
+}
 # Below this a score hardly counts any more: e^-10 is 0.005 % of the weight that it would have at 0.
 FLOOR = -10.0
 # How many pixels a map is higher than wide: its scale stands above it, its names at two sides.
@@ -142,10 +149,11 @@ def say_headline(key: ModelKey, own: str, block: int, stack: str, most: int | No
         near, far = positions.nearness(ask_map(key, own, block, stack, most).value)
         if not math.isnan(near + far):
             then += (
-                f" In the map 1 is alike, and −1 is opposed: neighbouring {places_of(own)} have "
-                f"{format_fixed(near)} on average, those half the map apart {format_fixed(far)}."
+                f" The bluer in the map, the more alike (1 is equal): neighbouring {places_of(own)} "
+                f"have {format_fixed(near)} on average, those half the map apart "
+                f"{format_fixed(far)}."
             )
-    say_answer(HOW[own], then)
+    say_answer(HOW.get(own, HOW_BY_PART[POSITIONS[own].acts_on]), then)
 
 
 def places_of(kind: str) -> str:
