@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from gptviz.machine.errors import reason_of
 from gptviz.machine.hosting import hosting
 
 MODULE = "ik_llama_cpp"
@@ -118,7 +119,7 @@ def _library() -> Any:
         opened = ctypes.CDLL(str(path))  # it lets other threads of Python go on
         functions = {name: getattr(opened, f"ggml_{name}") for name in _FUNCTIONS}
     except (metadata.PackageNotFoundError, OSError, AttributeError) as error:
-        raise UnusableError(f"it cannot be opened ({error})") from None
+        raise UnusableError(f"it cannot be opened ({reason_of(error)})") from None
     for name, (result, *arguments) in _FUNCTIONS.items():
         functions[name].restype = result
         functions[name].argtypes = arguments
