@@ -59,9 +59,9 @@ with left:
     st.markdown(f"**{title}: where it is most active**")
     where_most.strips(subject, activity, number, MLP)
 with right:
-    more = {neurons.SAME_TOKEN: alike}
+    more = {neurons.FEW_TOKENS: alike}
     one_unit.show_ranked(subject.key, activity, by, order, number, more)
-    st.caption(f"{neurons.SAME_TOKEN}: {neurons.ABOUT_ALIKE}")
+    st.caption(f"{neurons.FEW_TOKENS}: {neurons.ABOUT_ALIKE}")
     by_token(
         subject,
         PAGE,

@@ -56,7 +56,7 @@ def everything(at: AppTest) -> str:
 PAGES = {
     "heads": ({"unit": HEAD}, HEAD, "Switch off head 2 of block 1 (“{}”)"),
     "heads where": ({"unit": HEAD, "view": "Where it does most"}, HEAD, "(“{}”)** adds a vector"),
-    "neurons": ({"unit": NEURON}, NEURON, "Neuron 5 of block 1 (“{}”) is most active at"),
+    "neurons": ({"unit": NEURON}, NEURON, "Neuron 5 of block 1 (“{}”) answers most to"),
     "features": ({"unit": FEATURE}, FEATURE, "(feature 7 (“{}”))"),
     "attribution": ({"part": HEAD}, HEAD, "Head 2 of block 1 (“{}”)** adds"),
     "circuit": ({"prompt": PROMPT}, HEAD, "head 2 of block 1 (“{}”) at"),

@@ -99,13 +99,14 @@ class Activity:
             if np.isfinite(value)
         ]
 
-    def commonest(self, unit: int, most: int) -> tuple[int, int]:
-        """The token that stands most often at the `most` highest numbers of a unit that are above
-        0, and how often it does; 0 times for a unit that is never above 0.
+    def commonest(self, unit: int, most: int) -> tuple[tuple[int, ...], int]:
+        """The one or two tokens that stand most often, and at least twice, at the `most` highest
+        numbers of a unit that are above 0; and at how many of these places they stand together.
         """
         highest = zip(self.places(unit)[:most], self.highest[:, unit], strict=False)
         tokens = Counter(int(self.rows[row][at]) for (row, at), value in highest if value > 0)
-        return next(iter(tokens.most_common(1)), (0, 0))
+        often = [(token, times) for token, times in tokens.most_common(2) if times > 1]
+        return tuple(token for token, _ in often), sum(times for _, times in often)
 
     def tokens(self, unit: int, most: int = 8, often: int = 1) -> list[tuple[int, float]]:
         """The tokens with the largest mean number of a unit, the largest first: at most `most`, of

@@ -24,11 +24,14 @@ ABOUT = {
 # A neuron that is active at no more than this share of the tokens is rare.
 RARE = 0.02
 STRONG = 8.0
-# What neurons are ranked by at first: how many of the places that are shown have the same token.
+# What neurons are ranked by at first: how many of the places that are shown have one or two tokens.
 ALIKE = "alike"
-SAME_TOKEN = "Same token"
-ABOUT_ALIKE = f"at how many of the {SHOWN} places where a neuron is most active one token stands."
-BY = {ALIKE: (SAME_TOKEN, capitalise_text(ABOUT_ALIKE))} | RANKINGS
+FEW_TOKENS = "Few tokens"
+ABOUT_ALIKE = (
+    f"at how many of the {SHOWN} places where a neuron is most active its one or two commonest "
+    "tokens stand."
+)
+BY = {ALIKE: (FEW_TOKENS, capitalise_text(ABOUT_ALIKE))} | RANKINGS
 
 
 def view(subject: Subject) -> str:
@@ -66,7 +69,9 @@ def ask_neurons(subject: Subject) -> tuple[AskedAnalysis[Activity], str]:
 
 
 def count_alike(activity: Activity) -> Float64Array:
-    """At how many of the places that are shown of each neuron its commonest token stands."""
+    """At how many of the places that are shown of each neuron its one or two commonest tokens
+    stand.
+    """
     n_neuron = len(activity.largest)
     return np.array([activity.commonest(one, SHOWN)[1] for one in range(n_neuron)], float)
 
@@ -79,30 +84,30 @@ def order_neurons(subject: Subject, activity: Activity, by: str, alike: Float64A
         return activity.ranked(by)
 
     def rank(neuron: int) -> tuple[float, bool, float]:
-        label = subject.lm.tokenizer.label(activity.commonest(neuron, SHOWN)[0])
-        is_sign = not any(map(str.isalnum, label))
+        labels = map(subject.lm.tokenizer.label, activity.commonest(neuron, SHOWN)[0])
+        is_sign = not any(map(str.isalnum, "".join(labels)))
         return -alike[neuron], is_sign, -activity.largest[neuron]
 
     return sorted(range(len(alike)), key=rank)
 
 
 def answer(subject: Subject, activity: Activity, neuron: int) -> tuple[str, str]:
-    """The token that a neuron answers to, where most of the places that are shown have it; else the
-    tokens at which it is most active.
+    """The one or two tokens that a neuron answers to, where most of the places that are shown have
+    them; else the tokens at which it is most active.
     """
-    token, times = activity.commonest(neuron, SHOWN)
+    tokens, times = activity.commonest(neuron, SHOWN)
     places = sum(value > 0 for value in activity.highest[:SHOWN, neuron])
     if 2 * times <= places or places < 2:
         sentence, then = answers_to(subject, activity, neuron)
         if places > 1:
-            then += " No token stands at most of these places: what it is for is hard to say."
+            then += " These places have many tokens: what it is for is hard to say."
         return sentence, then
     title = capitalise_text(said_title(subject.key, activity.unit(neuron)))
-    label = in_quotes(subject.lm.tokenizer.label(token))
+    labels = [in_quotes(subject.lm.tokenizer.label(token)) for token in tokens]
     return (
-        f"{title} answers most to {label}.",
-        f"{label} stands at {times} of the {places} places where it is most active, of "
-        f"{format_count(activity.n_tokens, 'token')}.",
+        f"{title} answers most to {' and '.join(labels)}.",
+        f"In {format_count(activity.n_tokens, 'token')}, {times} of the {places} places where it "
+        f"is most active have {' or '.join(labels)}.",
     )
 
 
