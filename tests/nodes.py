@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 13_500,
     "gptviz/figures": 33_500,
     "gptviz/generate": 11_000,
-    "gptviz/interp": 109_500,
+    "gptviz/interp": 109_600,
     "gptviz/language_model": 26_500,
     "gptviz/languages": 500,
     "gptviz/lessons": 16_000,
@@ -40,12 +40,12 @@ BUDGET: dict[str, int] = {
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
-    "gptviz/ui/pages": 128_500,
+    "gptviz/ui/pages": 128_600,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 21_500,
     "gptviz/ui/views": 28_200,
     "gptviz/ui/widgets": 8_700,
-    "tests": 684_500,
+    "tests": 684_600,
     SCRIPTS: 19_400,
 }
 
