@@ -71,7 +71,7 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     middle = sorted(expected.flat)[expected.size // 2 - 1 : expected.size // 2 + 1]
     also = int((expected >= head_scores.CLEARLY).sum()) - 1
     do = "does" if also == 1 else "do"
-    others = f" Of the other {expected.size - 1} heads {also} {do} it too." if also else ""
+    others = f" {also} of the other {expected.size - 1} heads {do} so too." if also else ""
     assert (
         "Head 2 of block 1 finds where the same token stood before, and reads what came next.** "
         f"{100 * expected.max():.1f} % of its attention goes there, on average.{others} "

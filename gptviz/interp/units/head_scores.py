@@ -205,7 +205,7 @@ class HeadScores:
         too = ""
         if others:
             does = "does" if others == 1 else "do"
-            too = f" Of the other {values.size - 1} heads {others} {does} it too."
+            too = f" {others} of the other {values.size - 1} heads {does} so too."
         return f"{title} {score.does}.", f"{how_much}.{too}"
 
     def rows(self) -> list[dict[str, Any]]:

@@ -290,7 +290,7 @@ def test_the_sentence_names_the_highest_head_and_calls_it_of_a_kind_only_where_i
     score = SCORES[name]
     clear = " ".join(HeadScores({name: values + CLEARLY}).answer(name))
     assert clear.startswith(f"Head 0 of block 1 {score.does}{'.' if score.is_kind else ': '}")
-    assert ("Of the other 3 heads 2 do it too." in clear) == score.is_kind
+    assert ("2 of the other 3 heads do so too." in clear) == score.is_kind
     unclear = " ".join(HeadScores({name: values}).answer(name))
     assert unclear.startswith(f"No head clearly {score.does}. Head 0 of block 1") == score.is_kind
     alone, _ = HeadScores({name: np.where(values == 0.05, CLEARLY, values)}).answer(name)
