@@ -81,9 +81,9 @@ def fit_dictionary(
     with progress.part(1, 5, 4):
         size = 4 * lm.model.config.d_model if size is None else size
         given = None if target == "stream" else wanted
-        fresh = fitting.fit(
+        fresh = fitting.Fit(
             read, block, size, kind, k=k, cost=cost, steps=steps, seed=seed, given=given
-        )
+        ).finish()
     return keep_dictionary(lm, fresh, usual_name(block, target) if name is None else name)
 
 

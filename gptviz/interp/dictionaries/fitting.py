@@ -128,28 +128,6 @@ def effort_of_fit(d_model: int, size: int, steps: int) -> float:
     return 3.0 * 2 * d_model * size * BATCH * steps
 
 
-def fit(
-    vectors: Tensor,
-    block: int,
-    size: int,
-    kind: FittedKind = "topk",
-    *,
-    k: int = 16,
-    cost: float = 0.4,
-    steps: int = 2_000,
-    seed: int = 0,
-    given: Tensor | None = None,
-) -> Dictionary:
-    """A dictionary of `size` features, fitted to `vectors` of the stream after a block, [tokens,
-    d_model]; or to what an MLP reads and what it has `given`, both [tokens, d_model]. See `Fit`.
-    """
-    fitted = Fit(vectors, block, size, kind, k=k, cost=cost, steps=steps, seed=seed, given=given)
-    for event in fitted:
-        if event.step % STEPS == 0 or event.step == steps:
-            progress.report(event.step, steps, "step", doing=event.words)
-    return fitted.dictionary
-
-
 def check_fit(d_model: int, size: int, kind: FittedKind, k: int) -> None:
     """Refuse features that cannot be fitted to vectors of `d_model` numbers with a ValueError:
     fewer than are active, or more than there is memory for.
@@ -269,6 +247,13 @@ class Fit:
                 left = self.seconds / self.step * (self.steps - self.step)
                 share_done = self.step / self.steps
                 yield FitStep(self.step, share_done, error, active, self.seconds, left)
+
+    def finish(self) -> Dictionary:
+        """The dictionary after all steps."""
+        for event in self:
+            if event.step % STEPS == 0 or event.step == self.steps:
+                progress.report(event.step, self.steps, "step", doing=event.words)
+        return self.dictionary
 
     @property
     def dictionary(self) -> Dictionary:

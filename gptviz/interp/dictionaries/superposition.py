@@ -20,7 +20,7 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
 from gptviz.machine.cores import sharing
 
-from .fitting import fit
+from .fitting import Fit
 
 FEATURES = 5
 WIDTH = 2
@@ -121,7 +121,7 @@ def find(toy: Toy, sparsity: float, seed: int = 0) -> Found:
     tries = []
     for number in range(TRIES):
         with progress.part(number, TRIES):
-            tries.append(fit(h, 0, FEATURES, k=1, steps=OF_DICTIONARY, seed=seed + number))
+            tries.append(Fit(h, 0, FEATURES, k=1, steps=OF_DICTIONARY, seed=seed + number).finish())
     best = min(tries, key=lambda one: float((one.reconstruct(h) - h).square().mean()))
     rows = F.normalize(best.decoder, dim=-1)
     kept = arrows[:, arrows.norm(dim=0) >= KEPT]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import pytest
 import torch
@@ -12,11 +13,11 @@ from torch.nn import functional as F
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
 from gptviz.interp.changing.edit import Inputs
 from gptviz.interp.dictionaries import fitting
+from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.dictionaries.fitting import (
     KINDS,
     Fit,
     FittedKind,
-    fit,
     tokens_that_count,
     vectors,
 )
@@ -26,6 +27,10 @@ from tests.tiny import scrambled, some_ids, tiny
 
 SIZE = 40
 NUMBERS = 20
+
+
+def fit(*given: Any, **settings: Any) -> Dictionary:
+    return Fit(*given, **settings).finish()
 
 
 def planted(active: int, count: int = 5_000) -> tuple[Tensor, Tensor]:

@@ -146,7 +146,7 @@ def test_the_function_that_made_vectors_is_found_again(
     )
     x = 7 * values @ reads + 3
     given = 0.2 * values @ writes - 1
-    found = fitting.fit(x, 0, 24, kind, k=3, cost=0.1, given=given)
+    found = fitting.Fit(x, 0, 24, kind, k=3, cost=0.1, given=given).finish()
     missed = (found.reconstruct(x) - given).square().sum() / (given - given.mean(0)).square().sum()
     assert missed < 0.06
     nearest = (writes @ found.decoder.T).max(-1).values
